@@ -32,7 +32,7 @@ pub struct Agent {
     /// Without one, a session is kept in memory as long as someone holds it.
     journal: Option<Arc<dyn Journal>>,
     session: Arc<Session>,
-    /// Whether somebody chose the session, so that it is the same one in another journal.
+    /// True if somebody chose the session, so that it is the same one in another journal.
     is_chosen: bool,
 }
 
@@ -133,12 +133,12 @@ impl Agent {
         live.inspect(|stopper| stopper.stop(CancelBy::User)).is_some()
     }
 
-    /// Whether a run of the session is at work, or one that was left behind closes its turn.
+    /// True if a run of the session is at work, or one that was left behind closes its turn.
     pub fn is_running(&self) -> bool {
         self.session.live().is_some()
     }
 
-    /// What the agent is and does at this moment, also while it runs on another task.
+    /// Returns the state of the agent at this moment, also while it runs on another task.
     ///
     /// A session of a journal that no run was begun in is seen empty: it is read when the first run begins.
     pub fn snapshot(&self) -> Snapshot {

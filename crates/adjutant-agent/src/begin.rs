@@ -3,12 +3,12 @@
 use adjutant_core::{Answered, Limits};
 use adjutant_llm::Entry;
 
-/// How one run is bounded, where that differs from its agent.
+/// The bounds of one run that differ from those of its agent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bounds {
     /// The most turns; `Some(None)` for no limit.
     pub(crate) max_turns: Option<Option<u32>>,
-    /// When it must have ended, in milliseconds since 1970-01-01 UTC.
+    /// The time by which it must have ended, in milliseconds since 1970-01-01 UTC.
     pub(crate) deadline_ms: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where an executor shows what happens: to its own reader first, then to the readers of every agent above.
+//! The sink of an executor's events: its own reader first, then the readers of every agent above.
 
 use std::{
     collections::HashSet,
@@ -24,13 +24,13 @@ use crate::{
     writer::{Author, BatchStamp},
 };
 
-/// How many different warnings a run remembers having shown.
+/// The largest number of different warnings that a run remembers to have shown.
 const MAX_WARNINGS: usize = 256;
 
 /// Warnings that are kept back, if they are.
 type HeldWarnings = Option<Vec<(TurnPosition, u64, Warning)>>;
 
-/// Where acts show what happens, and what they perform with.
+/// The sink of the events of activities, with the parts that activities need.
 #[derive(Debug)]
 pub(crate) struct EventSink {
     pub(crate) setup: Arc<Setup>,
@@ -46,7 +46,7 @@ pub(crate) struct EventSink {
     /// The wish to stop what the executor performs.
     pub(crate) stop: Cancel,
     queues: OnceLock<Arc<Queues>>,
-    /// What can be seen of the conversation while it goes on.
+    /// The view of the conversation while it goes on.
     pub(crate) seen: Arc<SessionView>,
 }
 
@@ -86,7 +86,7 @@ impl EventSink {
         let _ = self.queues.set(Arc::clone(queues));
     }
 
-    /// Whether anyone looks.
+    /// True if anyone looks.
     pub(crate) fn is_open(&self) -> bool {
         self.mailbox.is_open() || self.above.iter().any(|above| above.is_open())
     }
@@ -117,7 +117,7 @@ impl EventSink {
         self.listeners().shown(stamped.seq);
     }
 
-    /// Who listens to the first agent, and hears everything.
+    /// Returns the listeners of the first agent, who hear everything.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         self.first().listeners()
     }
@@ -127,7 +127,7 @@ impl EventSink {
         self.above.last().unwrap_or(&self.mailbox)
     }
 
-    /// What the events of later records need to know.
+    /// Returns the facts that the events of later records need.
     pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,7 +204,7 @@ impl EventSink {
         first.push_from_afar(event)
     }
 
-    /// Where a point is reached.
+    /// Returns the context of a hook at this place.
     pub(crate) fn hook_context(&self, place: TurnPosition) -> HookContext {
         let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
         HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }

@@ -71,7 +71,7 @@ pub struct LocalExecutor {
     stopping: bool,
     outer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     queue: Listening,
-    /// What other processes say, if the journal takes posts.
+    /// The posts of other processes, if the journal takes posts.
     posts: Option<Box<posts::Posts>>,
     /// Observers of the queue that have not ended.
     asides: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -89,7 +89,7 @@ pub struct LocalExecutor {
     /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
     wishes: (u64, u64),
     waiters: Arc<Waiters>,
-    /// Where calls stand that pass through hooks.
+    /// The line of calls that pass through hooks.
     line: Arc<tokio::sync::Mutex<()>>,
     /// The calls that run, and the answers that are asked for on behalf of calls: how each is stopped.
     running: Vec<(CallId, Cancel)>,
@@ -107,7 +107,7 @@ struct Performing {
     work: Pin<Box<dyn Future<Output = Performed> + Send>>,
 }
 
-/// What came of an activity.
+/// The result of an activity.
 struct Performed {
     act: ActivityId,
     records: Vec<Record>,
@@ -189,7 +189,7 @@ impl LocalExecutor {
         self.feed.saved(saved?);
         self.queue.confirm();
         for done in self.notes.drain(..) {
-            // Who noted may have been cancelled since; the note is in the log all the same.
+            // The caller may be cancelled since; its note is in the log all the same.
             let _ = done.send(());
         }
         Ok(())
@@ -286,7 +286,7 @@ impl LocalExecutor {
         }
     }
 
-    /// Whether anyone reads the events.
+    /// True if anyone reads the events.
     pub(crate) fn is_watched(&self) -> bool {
         self.feed.is_open()
     }
@@ -366,7 +366,7 @@ impl Executor for LocalExecutor {
         let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
-            // What others say is looked at when nothing else happens.
+            // Posts of other processes are looked at when nothing else happens.
             let heard = self.hear_all(cx).or_else(|| self.hear_posts(cx));
             // The deadline counts also when something is ready every time.
             if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
@@ -435,7 +435,7 @@ impl Performed {
     }
 }
 
-/// Whether a record must be durable before anything else happens.
+/// True if a record must be durable before anything else happens.
 fn must_last(record: &Record) -> bool {
     matches!(
         record,

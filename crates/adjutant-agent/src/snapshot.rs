@@ -45,31 +45,31 @@ pub struct Snapshot {
     pub calls: Vec<CallId>,
     /// The usage of the agent itself in all its runs.
     pub usage: Usage,
-    /// What the agent and everything under it used in all its runs.
+    /// The usage of the agent and everything under it, in all its runs.
     pub total_usage: Usage,
-    /// How full the model's context window is.
+    /// The fill of the model's context window.
     pub context: ContextUse,
-    /// How the newest run failed, if it did.
+    /// The failure of the newest run, if it failed.
     pub error: Option<Arc<str>>,
-    /// What a run waits for.
+    /// The pauses that a run waits for.
     pub pauses: Vec<Arc<Pause>>,
-    /// How many messages are queued and recorded, and not yet placed.
+    /// The number of messages that are queued and recorded, and not yet placed.
     pub queued: usize,
 }
 
-/// How full a context window is.
+/// The fill of a context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextUse {
-    /// How many tokens the newest request held, as its provider counted; an estimate of the next one before that.
+    /// The number of tokens in the newest request, as its provider counted; an estimate of the next one before that.
     pub used: u64,
-    /// How many tokens the model takes; 0 if that is not known.
+    /// The number of tokens that the model takes; 0 if that is not known.
     pub window: u64,
-    /// How much of the window that is, rounded, at most 100; 0 as long as no provider has counted.
+    /// The used share of the window in percent, rounded, at most 100; 0 as long as no provider has counted.
     pub percent: u8,
 }
 
-/// What is shared between a session and whoever looks at it.
+/// The state that a session shares with those who look at it.
 #[derive(Default)]
 pub(crate) struct SessionView {
     state: Mutex<State>,
@@ -127,12 +127,12 @@ impl SessionView {
         self.state().system = Some(Arc::clone(system));
     }
 
-    /// Where replies are collected, for everyone who looks.
+    /// Returns the collector of replies, for everyone who looks.
     pub(crate) fn reply(&self) -> &Arc<Mutex<PartialReply>> {
         self.partial.get_or_init(Arc::default)
     }
 
-    /// What there is to see, by an agent with this setup.
+    /// Returns the snapshot for an agent with this setup.
     pub(crate) fn snapshot(&self, setup: &Setup) -> Snapshot {
         let (run, tools, system) = {
             let mut state = self.state();

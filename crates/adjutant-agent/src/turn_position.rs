@@ -1,4 +1,4 @@
-//! Where in a conversation something happens.
+//! The place in a conversation at which something happens.
 
 use adjutant_core::{RunNo, TurnNo};
 

@@ -15,9 +15,9 @@ use adjutant_core::{
 use adjutant_llm::ThreadId;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-/// How many records wait at most to be saved as a group.
+/// The largest number of records that wait to be saved as a group.
 const MAX_UNSAVED: usize = 64;
-/// How many records wait at most for the end of a drive.
+/// The largest number of records that wait for the end of a drive.
 const MAX_UNSAVED_TO_END: usize = 65_536;
 
 /// The writer of a session's log; clones write to the same log.
@@ -31,7 +31,7 @@ struct WriterShared {
     state: Arc<AsyncMutex<State>>,
     /// The newest record that was shown.
     newest: Arc<AtomicU64>,
-    /// How many agents under the first one write too.
+    /// The number of agents under the first one that write too.
     sharers: AtomicUsize,
 }
 
@@ -41,9 +41,9 @@ struct State {
     seq: Seq,
     /// Records that need not be durable yet: saved with the next ones that must, or before an executor waits.
     unsaved: Vec<Arc<Stamped>>,
-    /// Whether something was saved that a crash of the machine may undo.
+    /// True if something was saved that a crash of the machine may undo.
     lazy: bool,
-    /// How an append failed or was cut off, if one was: the log may hold it or not.
+    /// The error of an append that failed or was cut off, if one was: the log may hold it or not.
     broken: Option<JournalError>,
 }
 
@@ -51,21 +51,21 @@ struct State {
 pub(crate) struct Batch {
     pub(crate) records: Vec<Record>,
     pub(crate) flush: Option<Flush>,
-    /// Who waits until these records are durable.
+    /// The callers that wait until these records are durable.
     pub(crate) notes: Vec<oneshot::Sender<()>>,
     pub(crate) author: Arc<dyn Author>,
 }
 
-/// Who makes the records of a batch: asked before they are appended, and shown them afterwards.
+/// The author of the records of a batch: asked before they are appended, and shown them afterwards.
 pub(crate) trait Author: Send + Sync {
-    /// What the records are stamped with, asked while nobody else writes; `None` if they come too late.
+    /// Returns the stamp of the records, asked while nobody else writes; `None` if they come too late.
     fn stamp(&self) -> Option<BatchStamp<'_>>;
 
     /// Takes note of the records, in the order of the log, and of the newest one that is saved, if all before it are.
     fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>);
 }
 
-/// What the records of a batch are stamped with, and how lasting they are.
+/// The stamp of the records of a batch, with their durability.
 pub(crate) struct BatchStamp<'a> {
     pub(crate) at_ms: u64,
     pub(crate) thread: &'a ThreadId,
@@ -182,7 +182,7 @@ impl State {
             self.save(flush.unwrap_or(Flush::Lazy)).await?;
         }
         for done in notes {
-            // Who noted may have been cancelled since; the note is in the log all the same.
+            // The caller may be cancelled since; its note is in the log all the same.
             let _ = done.send(());
         }
         author.appended(&stamped, self.unsaved.is_empty().then_some(self.seq));

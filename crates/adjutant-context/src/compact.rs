@@ -17,17 +17,17 @@ use self::cut::{Budget, Cut};
 
 /// At which share of the window the view is compacted.
 const THRESHOLD: f64 = 0.8;
-/// How many tokens of the newest entries stay as they are.
+/// The number of tokens of the newest entries that stay as they are.
 const KEEP_RECENT: u64 = 20_000;
-/// Which share of the window pinned entries may keep.
+/// The share of the window that pinned entries may keep.
 const PINNED_SHARE: f64 = 0.2;
-/// Which share of the window a compaction must gain.
+/// The share of the window that a compaction must gain.
 const MIN_GAIN: f64 = 0.1;
-/// How many tokens a summary may have.
+/// The largest number of tokens of a summary.
 const MAX_SUMMARY: u64 = 4_096;
 /// After how many failures in a run the summary is given up.
 const MAX_FAILURES: u32 = 3;
-/// How far what a provider counts is taken to be above the estimate, at most.
+/// The largest ratio of a provider's count to the estimate.
 const MAX_RATIO: f64 = 4.0;
 
 /// Folds the beginning of the view into a summary when the window fills, or when the provider says that it has.
@@ -60,7 +60,7 @@ pub struct Compact {
     pub model: Option<Arc<dyn Model>>,
 }
 
-/// What stands for the entries that give way.
+/// The kind of text that stands for the entries that give way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -72,21 +72,21 @@ pub enum Strategy {
     Truncate,
 }
 
-/// What is remembered from turn to turn.
+/// The state that is remembered from turn to turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
     run: u64,
-    /// How often it failed in this run, in a row.
+    /// The number of failures in this run, in a row.
     failures: u32,
     /// The newest entry when it acted last.
     newest: Option<EntryId>,
-    /// How many tokens must have been added since then before it acts again.
+    /// The number of tokens that must be added since then before it acts again.
     growth: u64,
 }
 
 impl Compact {
-    /// Whether the window is so full that it should act; a window of nothing is not known.
+    /// True if the window is so full that it should act; a window of nothing is not known.
     fn is_full(&self, cx: &EffectContext<'_>) -> bool {
         let window = cx.window();
         let output = cx.model.info().max_output_tokens.min(window / 4);
@@ -104,7 +104,7 @@ impl Compact {
         }
     }
 
-    /// What stands for the folded entries, who wrote it, and what that used.
+    /// Returns the text that stands for the folded entries, its author, and its usage.
     async fn text(&self, cx: &EffectContext<'_>, cut: &Cut, ratio: f64) -> Result<Written, String> {
         if self.strategy == Strategy::Truncate {
             return Ok(Written { text: cut.note(), usage: None, model: None });
@@ -185,7 +185,7 @@ impl Compact {
 }
 
 impl State {
-    /// Whether enough was added since it acted last.
+    /// True if enough was added since it acted last.
     fn has_grown(&self, cx: &EffectContext<'_>, ratio: f64) -> bool {
         let Some(newest) = self.newest else { return true };
         let added = cx.view.items().iter().rev().take_while(|stored| stored.id > newest);
@@ -193,7 +193,7 @@ impl State {
     }
 }
 
-/// What stands for the folded entries.
+/// The text that stands for the folded entries.
 struct Written {
     text: Arc<str>,
     usage: Option<Usage>,
@@ -228,13 +228,14 @@ fn remember(state: &State) -> Action {
     Action::Remember(serde_json::to_value(state).unwrap_or(Value::Null))
 }
 
-/// How far what the provider counts is above the estimate of the view.
+/// Returns the ratio of the provider's count to the estimate of the view.
 fn ratio(cx: &EffectContext<'_>) -> f64 {
     let counted = cx.tokens.saturating_sub(cx.overhead());
     (counted as f64 / cx.view.tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
 }
 
-/// How many tokens the model really takes, as far as that is known: a request that did not fit was too large.
+/// Returns the number of tokens that the model really takes, as far as that is known: a request that did not fit was
+/// too large.
 fn window(cx: &EffectContext<'_>) -> u64 {
     match cx.phase {
         Phase::Overflow(overflow) => {
@@ -250,7 +251,7 @@ fn share(of: u64, share: f64) -> u64 {
     (of as f64 * share.clamp(0.0, 1.0)) as u64
 }
 
-/// What an estimate is taken for.
+/// Returns the number of tokens that an estimate is taken for.
 fn scaled(estimate: u64, ratio: f64) -> u64 {
     (estimate as f64 * ratio) as u64
 }

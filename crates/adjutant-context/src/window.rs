@@ -11,13 +11,13 @@ use serde_json::json;
 use crate::compact::{cut::Cut, summary::Ask};
 
 const KIND: &str = "sliding_window";
-/// How many characters of a result are shown in the middle zone.
+/// The number of characters of a result that are shown in the middle zone.
 const MEDIUM_CHARS: usize = 200;
-/// How much a step must gain, as a share of what is shown.
+/// The smallest gain of a step, as a share of what is shown.
 const MIN_GAIN: f64 = 0.25;
-/// How many tokens a summary may have.
+/// The largest number of tokens of a summary.
 const MAX_SUMMARY_TOKENS: u64 = 4_096;
-/// How often a summary may fail in one run.
+/// The largest number of failed summaries in one run.
 const MAX_FAILURES: u32 = 3;
 /// Pinned entries stay as long as they fill at most this part of the window, the newest first: one of so many.
 const PINNED_PART: u64 = 5;
@@ -80,7 +80,7 @@ impl SlidingWindow {
     }
 }
 
-/// Whether a gain is at least this share of a whole.
+/// True if a gain is at least this share of a whole.
 fn is_worth(gain: u64, share: f64, of: u64) -> bool {
     gain > 0 && gain as f64 >= share * of as f64
 }
@@ -89,7 +89,7 @@ fn overflows(cx: &EffectContext<'_>) -> bool {
     matches!(cx.phase, Phase::Overflow(_))
 }
 
-/// What would be folded and is no summary yet, in tokens.
+/// Returns the number of tokens that would be folded and are no summary yet.
 fn unfolded(cut: &Cut) -> u64 {
     let earlier = cut.previous().map_or(0, |summary: &Summary| Estimate::entry(&Entry::Summary(summary.clone())));
     cut.tokens.saturating_sub(earlier)

@@ -1,8 +1,8 @@
-//! What caused an error, shared: an error is cloned, and what caused it seldom can be.
+//! The cause of an error, shared: an error is cloned, and its cause seldom can be.
 
 use std::{error::Error, fmt, ops::Deref, sync::Arc};
 
-/// What caused an error.
+/// The cause of an error.
 ///
 /// It is no error itself: `source()` gives what it holds, with the type that this has.
 #[derive(Clone)]

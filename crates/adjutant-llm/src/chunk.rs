@@ -29,23 +29,23 @@ pub enum Chunk {
         attempt: u32,
         /// The model that answers.
         model: ModelId,
-        /// What the provider said about its limits.
+        /// The limits that the provider told.
         limits: Box<RateLimits>,
-        /// What was changed about the request before it was sent.
+        /// The changes that were made to the request before it was sent.
         warnings: Vec<Warning>,
     },
     /// A block begins.
     Open {
         /// The block's place in the reply, counted from 0.
         block: u32,
-        /// What it will be.
+        /// The kind of the block.
         kind: BlockKind,
     },
     /// A block grows.
     Delta {
         /// The block's place in the reply.
         block: u32,
-        /// What is added: text, thinking, or the raw arguments of a call.
+        /// The added part: text, thinking, or the raw arguments of a call.
         text: String,
     },
     /// A block is finished.
@@ -55,7 +55,7 @@ pub enum Chunk {
         /// The finished block, so that deltas may be ignored.
         content: Arc<Block>,
     },
-    /// What the attempt used so far.
+    /// The usage of the attempt so far.
     Usage {
         /// Normalised.
         usage: Usage,
@@ -64,23 +64,23 @@ pub enum Chunk {
     },
     /// Something about the answer was tolerated.
     Warned {
-        /// What.
+        /// The warning.
         warning: Warning,
     },
     /// The attempt is void; another one follows. It was billed all the same.
     Retracted {
         /// The attempt that is void.
         attempt: u32,
-        /// Why.
+        /// The error that ended the attempt.
         cause: Error,
-        /// What it used, as far as that is known.
+        /// The usage of the attempt, as far as it is known.
         usage: Usage,
     },
     /// The reply is finished.
     Done(Arc<Reply>),
 }
 
-/// What a block will be.
+/// The kind of a block that begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -100,7 +100,7 @@ pub enum BlockKind {
     Opaque,
 }
 
-/// What a provider said about its limits; `None` where it said nothing.
+/// The limits that a provider told; `None` for those it did not mention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -109,20 +109,20 @@ pub struct RateLimits {
     pub requests_left: Option<u64>,
     /// Tokens that are left until the reset.
     pub tokens_left: Option<u64>,
-    /// How long until the limits are whole again.
+    /// The time until the limits are whole again.
     pub reset_after: Option<Duration>,
 }
 
 /// Something that was changed about a request, or tolerated in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Warning {
-    /// What kind of thing it is.
+    /// The kind of the warning.
     pub kind: WarningKind,
-    /// What happened, for a person.
+    /// A description of the event, for a person.
     pub message: Arc<str>,
 }
 
-/// What a warning is about.
+/// The kind of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::{Block, BlockKind, Chunk, Error, ErrorKind, FinishReason, ModelId, Reply, Thinking, Usage};
 
-/// How many blocks a reply may have.
+/// The largest number of blocks in a reply.
 const MAX_BLOCKS: usize = 4_096;
-/// How many bytes the deltas of a reply may have together.
+/// The largest number of bytes that the deltas of a reply may have together.
 const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 
 /// Folds the chunks of a stream into a reply.
@@ -29,7 +29,7 @@ enum BlockSlot {
     Closed(BlockKind, Arc<Block>),
 }
 
-/// What was said in a block so far.
+/// The content of a block so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BlockSoFar<'a> {
     /// The deltas of an open block, joined.
@@ -74,7 +74,7 @@ impl Collector {
         Ok(None)
     }
 
-    /// What was said so far, as an interrupted reply: finished blocks, and the text of open ones.
+    /// Returns the reply so far as an interrupted one: finished blocks, and the text of open ones.
     ///
     /// Calls whose arguments were not finished are left out. `None` if no attempt is going on.
     pub fn interrupted(self) -> Option<Reply> {
@@ -85,7 +85,7 @@ impl Collector {
         Some(reply)
     }
 
-    /// What was said so far, like [`interrupted`](Collector::interrupted), while the attempt goes on.
+    /// Returns the reply so far, like [`interrupted`](Collector::interrupted), while the attempt goes on.
     pub fn so_far(&self) -> Option<Reply> {
         let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;
@@ -94,12 +94,12 @@ impl Collector {
         Some(reply)
     }
 
-    /// Who says it; `None` if no attempt is going on.
+    /// Returns the model that speaks; `None` if no attempt is going on.
     pub fn model(&self) -> Option<&ModelId> {
         self.model.as_ref()
     }
 
-    /// What was said in each block that has begun, by its place in the reply.
+    /// Returns the content of each block that has begun, by its place in the reply.
     pub fn blocks(&self) -> impl Iterator<Item = (u32, &BlockKind, BlockSoFar<'_>)> {
         (0..).zip(&self.blocks).filter_map(|(block, slot)| match slot {
             BlockSlot::Vacant => None,
@@ -108,7 +108,7 @@ impl Collector {
         })
     }
 
-    /// What the attempt used so far.
+    /// Returns the usage of the attempt so far.
     pub fn usage(&self) -> Usage {
         self.usage
     }

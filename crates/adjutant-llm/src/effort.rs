@@ -1,11 +1,11 @@
-//! How much a model should think: one scale for all of them.
+//! The effort of a model's thinking: one scale for all models.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much a model should think before it answers. What is unset is the model's own default.
+/// The effort of a model's thinking before it answers. Without one, the model's own default holds.
 ///
 /// A request may name any of them; [`ModelInfo::effort`](crate::ModelInfo::effort) finds the nearest that a model has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

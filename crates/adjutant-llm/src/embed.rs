@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Estimate, ModelId, NanoUsd, Price, Usage};
     note = "embedders come from `adjutant_providers`, from `HashEmbedder`, or from `embedder_fn`"
 )]
 pub trait Embedder: Send + Sync + fmt::Debug {
-    /// What the embedder can do, as data.
+    /// Returns the abilities of the embedder, as data.
     fn info(&self) -> &EmbedderInfo;
 
     /// Makes one vector of each text, in order. The texts keep to the limits of [`EmbedderInfo`]; see [`embed_all`].
@@ -29,7 +29,7 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     async fn embed(&self, texts: &[Arc<str>], purpose: Purpose) -> Result<Embeddings, Error>;
 }
 
-/// What the vectors are for; some providers make different ones.
+/// The purpose of vectors; some providers make different ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -46,25 +46,25 @@ pub enum Purpose {
 pub struct Embeddings {
     /// The vectors.
     pub vectors: Vec<Vec<f32>>,
-    /// What was used.
+    /// The usage.
     #[serde(default)]
     pub usage: Usage,
 }
 
-/// What an embedder can do, what it takes and what it costs.
+/// The abilities, limits and price of an embedder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmbedderInfo {
     /// The model, as `provider/model`.
     pub id: ModelId,
-    /// How many numbers a vector has.
+    /// The number of dimensions of a vector.
     pub dimensions: usize,
-    /// How many texts a request may hold.
+    /// The largest number of texts in a request.
     pub max_inputs: usize,
-    /// How many tokens one text may have.
+    /// The largest number of tokens in one text.
     pub max_input_tokens: u64,
-    /// How many tokens the texts of a request may have together.
+    /// The largest number of tokens that the texts of a request may have together.
     pub max_request_tokens: u64,
-    /// What it costs, if that is known.
+    /// The price, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
@@ -82,7 +82,7 @@ impl EmbedderInfo {
         }
     }
 
-    /// What the usage of one request costs, if the price is known.
+    /// Returns the cost of one request's usage, if the price is known.
     pub fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
         self.price.map(|price| price.cost(usage))
     }
@@ -114,7 +114,7 @@ pub async fn embed_all(
     Ok(all)
 }
 
-/// How many of the texts go into the next request: at least one.
+/// Returns the number of texts that go into the next request: at least one.
 fn batch(info: &EmbedderInfo, texts: &[Arc<str>]) -> usize {
     let mut tokens = 0_u64;
     let fits = |text: &&Arc<str>| {

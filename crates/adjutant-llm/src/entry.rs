@@ -1,4 +1,4 @@
-//! What a conversation is made of: messages, turns, summaries, and what belongs to the application.
+//! The entries of a conversation: messages, turns, summaries, and the application's own.
 
 mod turn;
 
@@ -11,7 +11,7 @@ pub use turn::{OpenTurn, Turn, Unpaired};
 
 use crate::{CallResult, Status, UserMessage};
 
-/// What a conversation is made of.
+/// An entry of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -29,16 +29,16 @@ pub enum Entry {
 /// A text that stands for earlier entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// What the model is shown.
+    /// The text that the model is shown.
     pub text: Arc<str>,
-    /// How many entries it stands for.
+    /// The number of entries that it stands for.
     pub covers: u64,
 }
 
 /// Something of the application that lives in the history and in events only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Custom {
-    /// What it is; chosen by the application.
+    /// Its kind; chosen by the application.
     pub kind: Arc<str>,
     /// Its content.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Custom {
 }
 
 impl Entry {
-    /// Whether it is kept when the conversation is compacted.
+    /// True if it is kept when the conversation is compacted.
     ///
     /// A pinned message is, and a turn with a pinned result.
     pub fn is_pinned(&self) -> bool {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::Cause;
 
-/// How many bytes of a refused answer's body are kept.
+/// The largest number of bytes that are kept of a refused answer's body.
 const MAX_BODY: usize = 2_048;
 
-/// What went wrong with a model call. One pointer wide, because it travels in every result of a stream.
+/// An error of a model call. One pointer wide, because it travels in every result of a stream.
 #[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[error(transparent)]
 #[serde(transparent)]
@@ -55,18 +55,18 @@ pub struct ErrorDetails {
     pub should_retry: Option<bool>,
 }
 
-/// How far a request and its reply did not fit the context window, as far as the provider said.
+/// The amount by which a request and its reply did not fit the context window, as far as the provider told it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overflow {
-    /// How many tokens were asked for.
+    /// The number of tokens that were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// How many tokens fit.
+    /// The number of tokens that fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error: it tells a caller what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -89,7 +89,7 @@ pub enum ErrorKind {
     Timeout,
     /// The provider would not answer because of the content.
     Refused,
-    /// What came is not what the protocol says.
+    /// The answer does not follow the protocol.
     Protocol,
     /// The caller gave up.
     Cancelled,
@@ -128,12 +128,12 @@ impl Error {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells a caller what to do about it.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
 
-    /// What was attempted and with what.
+    /// Returns the message: what was attempted and with what.
     pub fn message(&self) -> &str {
         &self.inner.message
     }
@@ -143,12 +143,12 @@ impl Error {
         &self.inner.details
     }
 
-    /// How long the provider asked to wait, if it did.
+    /// Returns the time that the provider asked to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.details.retry_after
     }
 
-    /// Whether the same request may succeed later: what the provider said about that, else what the kind says.
+    /// True if the same request may succeed later: by what the provider said, else by the kind.
     pub fn is_retryable(&self) -> bool {
         if let Some(should) = self.inner.details.should_retry {
             return should;

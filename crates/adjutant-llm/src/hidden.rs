@@ -1,6 +1,6 @@
 //! Characters that do not show: text that a person agrees to has them written out.
 
-/// What steers, takes no room, or looks like a blank and is none.
+/// True if a character steers, takes no room, or looks like a blank and is none.
 ///
 /// These are control characters, those that turn the direction of what follows, blanks other than U+0020, and fillers.
 pub fn is_hidden(c: char) -> bool {

@@ -1,38 +1,38 @@
-//! What a model can do, as data.
+//! The abilities of a model, as data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Effort, ModelId, NanoUsd, Price, Usage};
 
-/// What a model can do, what it takes and what it costs.
+/// The abilities, limits and price of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// The model, as `provider/model`.
     pub id: ModelId,
-    /// How many tokens a request and its reply may hold together.
+    /// The number of tokens that a request and its reply may hold together.
     pub context_window: u64,
-    /// How many tokens a reply may hold; the default of `Options::max_output_tokens`.
+    /// The largest number of tokens of a reply; the default of `Options::max_output_tokens`.
     pub max_output_tokens: u64,
-    /// What a message may contain beside text.
+    /// The kinds of content that a message may have beside text.
     pub inputs: Inputs,
     /// The request options that this model refuses; they are dropped with a warning.
     #[serde(default)]
     pub refuses: Vec<RequestOption>,
-    /// How much it can be told to think, ascending; empty if it cannot be told.
+    /// The efforts of thinking that it can be told, ascending; empty if it cannot be told.
     #[serde(default)]
     pub efforts: Vec<Effort>,
-    /// How it is told.
+    /// The way in which it is told.
     #[serde(default)]
     pub thinking: ThinkingControl,
-    /// How it is made to answer by a schema.
+    /// The way in which it is made to answer by a schema.
     #[serde(default)]
     pub structured: Structured,
-    /// What it costs, if that is known.
+    /// The price, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 
-/// What a message may contain beside text.
+/// The kinds of content that a message may have beside text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Inputs {
@@ -42,7 +42,7 @@ pub struct Inputs {
     pub documents: bool,
 }
 
-/// How a model is told how much to think.
+/// The way in which a model is told its effort of thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub enum ThinkingControl {
     Budget,
 }
 
-/// How a model is made to answer by a schema.
+/// The way in which a model is made to answer by a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -128,7 +128,7 @@ impl ModelInfo {
         above.or_else(|| self.efforts.iter().copied().rev().find(thinks))
     }
 
-    /// What the usage of one call costs, if the price is known.
+    /// Returns the cost of one call's usage, if the price is known.
     pub fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
         self.price.map(|price| price.cost(usage))
     }

@@ -11,17 +11,17 @@ use serde_json::{
     map,
 };
 
-/// How many bytes of a path are kept.
+/// The largest number of bytes that are kept of a path.
 const MAX_PATH: usize = 400;
 
-/// Why a text is not read.
+/// The reason why a text is not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misread {
     /// An object names a key twice.
     #[error("a key stands twice in an object: {path}")]
     Twice {
-        /// Where the key stands, as a JSON pointer; what goes beyond 400 bytes is cut.
+        /// The place of the key, as a JSON pointer; everything beyond 400 bytes is cut.
         path: String,
     },
     /// The text is no JSON, or is nested deeper than 127 levels.
@@ -64,7 +64,7 @@ fn read<'de>(mut from: Deserializer<impl Read<'de>>) -> Result<Value, Misread> {
 /// A value on its way, and where it stands.
 struct LocatedValue<'a> {
     place: Option<&'a JsonPath<'a>>,
-    /// Where a key stands twice, once that is known: an error of the parser has no room for it.
+    /// The place of a key that stands twice, once it is known: an error of the parser has no room for it.
     twice: &'a Cell<Option<String>>,
 }
 

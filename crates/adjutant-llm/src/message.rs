@@ -1,4 +1,4 @@
-//! What is said: by people, by models, and by tools. How it is put together is in `transcript.rs`.
+//! The messages of people, models and tools. `transcript.rs` puts them together.
 
 mod content;
 mod extra;

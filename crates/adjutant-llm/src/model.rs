@@ -10,7 +10,7 @@ use crate::{ChunkStream, Collector, Error, ErrorKind, ModelId, ModelInfo, Reply,
     note = "models come from `adjutant_providers`, from `ScriptedModel`, or from `model_fn`"
 )]
 pub trait Model: Send + Sync + fmt::Debug {
-    /// What the model can do, as data.
+    /// Returns the abilities of the model, as data.
     fn info(&self) -> &ModelInfo;
 
     /// Asks the model. Neither waits nor fails: every failure is the last item of the stream.
@@ -18,7 +18,7 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// The stream does not borrow the model. Dropping it ends the request.
     fn stream(&self, request: Request) -> ChunkStream;
 
-    /// What the model that gave a reply can do and costs: this one, unless it stands for several.
+    /// Returns the info of the model that gave a reply: this one, unless it stands for several.
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
         let _ = model;
         self.info()

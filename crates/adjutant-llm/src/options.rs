@@ -1,4 +1,4 @@
-//! How a model should answer. What a model cannot do of it is dropped with a warning.
+//! The options of an answer. An option that a model does not support is dropped with a warning.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::{Effort, ToolName};
 
-/// How a model should answer. What is unset is the model's own default.
+/// The options of an answer. An unset one is the model's own default.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// How many tokens the reply may have; without it, the model's limit.
+    /// The largest number of tokens of the reply; without it, the model's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// Randomness, 0.0 to 2.0.
@@ -20,19 +20,19 @@ pub struct Options {
     /// Texts that end the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<Arc<str>>,
-    /// How much to think; the nearest that the model has is taken.
+    /// The effort of thinking; the nearest that the model has is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Effort>,
-    /// Which tools the reply may or must call.
+    /// The tools that the reply may or must call.
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
-    /// Whether a reply may hold one call at most; otherwise as many as the model likes.
+    /// True if a reply may hold one call at most; otherwise as many as the model likes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sequential_calls: bool,
     /// The schema that the text of the reply must fit, where the wire has such a mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// Whether the provider's prompt cache is used.
+    /// The use of the provider's prompt cache.
     #[serde(skip_serializing_if = "Cache::is_short")]
     pub cache: Cache,
     /// Names the conversation to caches that go by a key; without it, one is made of the system prompt and the tools.
@@ -49,7 +49,7 @@ pub struct Options {
     pub extra: Map<String, Value>,
 }
 
-/// Which tools a reply may or must call.
+/// The tools that a reply may or must call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -69,13 +69,13 @@ pub enum ToolChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Format {
-    /// What the model is told that it makes, for example `invoice`: letters, digits, `_` and `-`, at most 64.
+    /// The name that the model is told for its answer, for example `invoice`: letters, digits, `_` and `-`, at most 64.
     pub name: Arc<str>,
     /// The schema.
     pub schema: Arc<Value>,
 }
 
-/// Whether a provider's prompt cache is used.
+/// The use of a provider's prompt cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! How stored messages are read: without a copy of their fields on the way.
+//! Reads stored messages without a copy of their fields on the way.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 pub(crate) trait Tagged<'de>: Sized {
     /// The field that holds the tag.
     const TAG: &'static str;
-    /// What it may say.
+    /// The words that it may say.
     const VARIANTS: &'static [&'static str];
 
     /// Reads the fields beside the tag; `variant` is one of the variants.

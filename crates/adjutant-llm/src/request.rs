@@ -1,4 +1,4 @@
-//! What a model is asked: system prompt, tools, entries and options. All of it shared, so that cloning is cheap.
+//! A request to a model: system prompt, tools, entries and options. All of it is shared, so cloning is cheap.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{Entry, Options, ToolName, Transcript, UserMessage};
 
-/// What a model is asked. Cloning costs a few counters.
+/// A request to a model. Cloning costs a few counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Request {
@@ -20,7 +20,7 @@ pub struct Request {
     /// The conversation.
     #[serde(default)]
     pub entries: Transcript,
-    /// How the model should answer.
+    /// The options of the answer.
     #[serde(default)]
     pub options: Arc<Options>,
     /// The turn that the reply's call ids are made of; without it, the id that the next entry gets.
@@ -36,7 +36,7 @@ pub struct Request {
 pub struct ToolDecl {
     /// The name that the model calls.
     pub name: ToolName,
-    /// What the tool does, for the model.
+    /// The description of the tool, for the model.
     pub description: Arc<str>,
     /// The JSON schema of the arguments; an object schema.
     pub schema: Arc<Value>,

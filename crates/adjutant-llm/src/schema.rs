@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use crate::{Error, ErrorKind};
 
-/// Where the schema is taken to stand; nothing is ever fetched from there.
+/// The place where the schema is taken to stand; nothing is ever fetched from there.
 const PLACE: &str = "schema:///root.json";
-/// How deep a value may be nested if its schema refers to itself from alternatives.
+/// The largest depth of a value if its schema refers to itself from alternatives.
 ///
 /// The validator tries every alternative at every level, so the time for such a value doubles or worse with each.
 const MAX_BRANCHING_DEPTH: usize = 12;
@@ -37,7 +37,7 @@ struct Compiled {
 pub struct Violation {
     /// The place, as a JSON pointer; empty for the whole value.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault of the value there.
     pub message: String,
 }
 
@@ -102,7 +102,7 @@ impl Schema {
     }
 }
 
-/// Whether an object with one of these keys is somewhere in the value.
+/// True if an object with one of these keys is somewhere in the value.
 fn holds_key(value: &Value, keys: &[&str]) -> bool {
     match value {
         Value::Object(map) => map.iter().any(|(key, value)| keys.contains(&key.as_str()) || holds_key(value, keys)),
@@ -111,7 +111,7 @@ fn holds_key(value: &Value, keys: &[&str]) -> bool {
     }
 }
 
-/// Whether objects and arrays stand in each other more than `levels` deep.
+/// True if objects and arrays stand in each other more than `levels` deep.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let inner = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
     match value {

@@ -17,7 +17,7 @@ use crate::{
     Request, Thinking, Usage, Warning,
 };
 
-/// How many characters one delta holds, unless the script says otherwise.
+/// The number of characters of one delta, unless the script says otherwise.
 const DELTA_CHARS: usize = 8;
 
 /// A model that gives scripted replies, one for each request, in order.

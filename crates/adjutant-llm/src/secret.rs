@@ -9,7 +9,7 @@ const DIGITS: [&[u8; 64]; 2] = [
 /// The digits of a shorter secret stand in many a word.
 const MIN_BASE64: usize = 8;
 
-/// How a byte is written with hexadecimal digits.
+/// The way a byte is written with hexadecimal digits.
 type Escape = fn(u8) -> String;
 /// The escapes of addresses and of JSON, with small and great digits.
 const ESCAPES: [Escape; 4] =

@@ -16,12 +16,12 @@ use self::{
 };
 use crate::{Error, ErrorKind, FinishReason, Format, Model, NanoUsd, Reply, Request, Usage};
 
-/// How often a model may repair its answer, unless it is set.
+/// The number of times that a model may repair its answer, unless it is set.
 const REPAIRS: u32 = 2;
-/// How often a model may pause within one answer.
+/// The number of times that a model may pause within one answer.
 const MAX_PAUSES: u32 = 8;
 
-/// What an answer must be like: a schema, compiled once, and the type that is read from it. Cheap to clone.
+/// The form that an answer must have: a schema, compiled once, and the type that is read from it. Cheap to clone.
 ///
 /// How it is asked for is data of the model ([`ModelInfo::structured`](crate::ModelInfo::structured)): by the wire's
 /// own mode, by a call that the model must make, or by words. The answer is validated whatever the way; where it does
@@ -43,11 +43,11 @@ pub struct Shaped<T> {
     pub value: T,
     /// The reply that holds it.
     pub reply: Arc<Reply>,
-    /// What all attempts used together, retracted ones included.
+    /// The usage of all attempts together, retracted ones included.
     pub usage: Usage,
-    /// What all attempts cost together, if the price is known.
+    /// The cost of all attempts together, if the price is known.
     pub cost: Option<NanoUsd>,
-    /// How many replies it took: 1, and one for each repair or pause.
+    /// The number of replies that it took: 1, and one for each repair or pause.
     pub attempts: u32,
 }
 

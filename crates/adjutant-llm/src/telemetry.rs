@@ -14,7 +14,7 @@ pub use metrics::{METRICS_TARGET, unit_of};
 pub use spans::{agent_span, record_error, record_result, record_usage, tool_span};
 pub use traced::Traced;
 
-/// Whether spans hold what was said. It is likely to hold what nobody but its author should read.
+/// The choice of whether spans hold messages. Messages are likely to hold data that only their author should read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -49,7 +49,7 @@ fn contents(contents: &[Content]) -> u64 {
     contents.iter().map(one).sum()
 }
 
-/// What the result of a call is taken for.
+/// Returns the number of tokens that the result of a call counts as.
 pub(crate) fn result(result: &CallResult) -> u64 {
     FRAME_TOKENS + contents(&result.content)
 }

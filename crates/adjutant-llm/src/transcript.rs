@@ -18,7 +18,7 @@ pub use view::{Edit, EditError, View};
 
 use crate::{EntryId, entry::Entry, tokens::Estimate};
 
-/// How many entries stand in one shared chunk.
+/// The number of entries in one shared chunk.
 const CHUNK: usize = 64;
 /// The format that transcripts are stored in.
 const VERSION: u32 = 1;
@@ -50,7 +50,7 @@ pub struct Transcript {
     encodings: Arc<Encodings>,
 }
 
-/// What an empty transcript consists of; shared, because most are empty when they are made.
+/// The parts of an empty transcript; shared, because most transcripts are empty when they are made.
 static NOTHING: LazyLock<(Arc<Sealed>, Arc<Chunk>)> = LazyLock::new(Default::default);
 
 type Chunk = Vec<Arc<Stored>>;
@@ -106,12 +106,12 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.sealed.len() * CHUNK + self.tail.len()
     }
 
-    /// Whether there is no entry.
+    /// True if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.tail.is_empty() && self.sealed.is_empty()
     }
@@ -124,7 +124,7 @@ impl Transcript {
         }
     }
 
-    /// Where the entry of an id stands, counted from 0. A binary search, because ids ascend.
+    /// Returns the place of the entry with this id, counted from 0. A binary search, because ids ascend.
     pub fn position(&self, id: EntryId) -> Option<usize> {
         let chunk = self.sealed.partition_point(|chunk| chunk.last().is_some_and(|last| last.id < id));
         let within = self.sealed.get(chunk).unwrap_or(&self.tail);
@@ -157,7 +157,7 @@ impl Transcript {
         EntryId(self.next)
     }
 
-    /// Where wires keep the encoded bytes of this transcript and of its clones.
+    /// Returns the slots in which wires keep the encoded bytes of this transcript and of its clones.
     pub fn encodings(&self) -> &Encodings {
         &self.encodings
     }

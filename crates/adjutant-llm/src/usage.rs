@@ -42,7 +42,7 @@ impl NanoUsd {
     }
 }
 
-/// What a model costs, in billionths of a US dollar for a million tokens.
+/// The price of a model, in billionths of a US dollar for a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
     /// Uncached input.
@@ -56,7 +56,7 @@ pub struct Price {
     /// Input written to the cache for an hour.
     #[serde(default)]
     pub cache_write_1h: NanoUsd,
-    /// What a call with a long input costs instead, if the provider charges more for it.
+    /// The price of a call with a long input, if the provider charges more for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrice>,
 }
@@ -66,9 +66,9 @@ pub struct Price {
 pub struct LongPrice {
     /// Calls with more input tokens than this cost more, all of their tokens.
     pub above: u64,
-    /// What every class of input costs then, in percent of the usual price.
+    /// The price of every class of input then, in percent of the usual price.
     pub input_percent: u32,
-    /// What output costs then, in percent of the usual price.
+    /// The price of output then, in percent of the usual price.
     pub output_percent: u32,
 }
 
@@ -125,7 +125,7 @@ impl Price {
         self
     }
 
-    /// What the usage of one call costs, rounded down to a billionth of a dollar; saturates.
+    /// Returns the cost of one call's usage, rounded down to a billionth of a dollar; saturates.
     pub fn cost(&self, usage: &Usage) -> NanoUsd {
         let class = |tokens: u64, price: NanoUsd| u128::from(tokens).saturating_mul(u128::from(price.0));
         let hour = usage.cache_write_1h.min(usage.cache_write);

@@ -12,7 +12,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
-/// Where time, ids and chance come from.
+/// The source of time, ids and chance.
 pub trait World: Send + Sync + fmt::Debug {
     /// Milliseconds since 1970-01-01 UTC.
     fn now_ms(&self) -> u64;

@@ -21,11 +21,11 @@ use task_table::TaskTable;
 
 use crate::{Error, child_run::TaskState};
 
-/// How many tasks of one agent may run at a time, unless the options say otherwise.
+/// The largest number of tasks of one agent that run at a time, unless the options say otherwise.
 const DEFAULT_MAX_RUNNING: usize = 8;
-/// How many results of one agent may wait to be read, unless the options say otherwise.
+/// The largest number of results of one agent that wait to be read, unless the options say otherwise.
 const DEFAULT_MAX_UNREAD: usize = 32;
-/// How many results that were read are kept, unless the options say otherwise.
+/// The largest number of results that are kept after they were read, unless the options say otherwise.
 const DEFAULT_MAX_READ: usize = 32;
 
 /// Lets an agent launch others that work in the background; cheap to clone, and clones know the same tasks.
@@ -40,21 +40,21 @@ pub struct Background {
     agents: Arc<BTreeMap<Arc<str>, Launchable>>,
 }
 
-/// How tasks work in the background.
+/// The options of tasks in the background.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BackgroundOptions {
-    /// How many tasks of one agent may run at a time; 8 by default.
+    /// The largest number of tasks of one agent that run at a time; 8 by default.
     pub max_running: usize,
-    /// How many results of one agent may wait to be read; 32 by default. With more, nothing is launched.
+    /// The largest number of results of one agent that wait to be read; 32 by default. With more, nothing is launched.
     pub max_unread: usize,
-    /// How many results that were read are kept, to be read again; 32 by default.
+    /// The largest number of results that are kept after they were read, to be read again; 32 by default.
     pub max_read: usize,
-    /// What becomes of tasks when the run would end.
+    /// The fate of tasks when the run would end.
     pub at_end: AtEnd,
 }
 
-/// What becomes of running tasks when the run of their agent would end.
+/// The fate of running tasks when the run of their agent would end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AtEnd {

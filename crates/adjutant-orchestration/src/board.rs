@@ -63,10 +63,10 @@ use crate::{Error, ErrorKind};
 
 /// The longest time that a task may be claimed for at once.
 pub const MAX_LEASE: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 60 * 60);
-/// How many workers in a row may lose a task before it fails, unless a board is told otherwise.
+/// The number of workers in a row that may lose a task before it fails, unless a board is told otherwise.
 pub const MAX_LOST: u32 = 10;
 
-/// How often a change is tried again because someone else was faster.
+/// The number of times that a change is tried again because someone else was faster.
 const MAX_TRIES: u32 = 1_000;
 
 /// A board of tasks; clones share what they know of it, and all boards on one key-value store share their tasks.

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{chain, ellipsed};
 
-/// How many bytes of a task are kept in what identifies an agent.
+/// The largest number of bytes of a task that are kept in the identity of an agent.
 const MAX_TASK_BYTES: usize = 200;
-/// How many bytes of an error are told.
+/// The largest number of bytes of an error that are told.
 const MAX_ERROR_BYTES: usize = 2_000;
 
-/// Where a task stands; from running it goes to one of the others, and stays there.
+/// The state of a task; from running it goes to one of the others, and stays there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub enum TaskState {
     Cancelled,
 }
 
-/// How an agent ended: its answer, or why there is none.
+/// The end of an agent: its answer, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentEnd {
     pub(crate) state: TaskState,
@@ -66,7 +66,7 @@ pub(crate) async fn follow<W>(
 }
 
 impl TaskState {
-    /// Whether it stays there.
+    /// True if the state is final.
     pub fn is_ended(self) -> bool {
         self != TaskState::Running
     }
@@ -102,7 +102,7 @@ impl AgentEnd {
         }
     }
 
-    /// What an outcome tells, and nothing of what was said before it.
+    /// Returns the end that an outcome tells, without any earlier text.
     pub(crate) fn told(outcome: &Outcome, usage: Usage) -> Self {
         let (state, text) = match outcome {
             Outcome::Finished { reply, .. } => (TaskState::Completed, reply.text()),

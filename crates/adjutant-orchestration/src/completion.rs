@@ -8,19 +8,19 @@ use crate::text::cut_chars;
 /// The name of the tool that says it.
 pub(crate) const TASK_COMPLETE: &str = "task_complete";
 
-/// How many characters the summary and the caveats have at most, each.
+/// The largest number of characters of the summary and of the caveats, each.
 pub(crate) const MAX_SUMMARY_CHARS: usize = 2_000;
-/// How many files and tests are kept, each.
+/// The largest number of files and of tests that are kept, each.
 const MAX_ITEMS: usize = 100;
-/// How many characters the name of one has.
+/// The largest number of characters of one name.
 const MAX_ITEM_CHARS: usize = 300;
 
-/// What an agent that was given a task says at its end.
+/// The report of an agent that was given a task, at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Whether the task is done.
+    /// The status of the task: done or given up.
     pub status: CompletionStatus,
-    /// What was done, or why it could not be.
+    /// The summary of the work, or the reason why it could not be done.
     pub summary: String,
     /// The files that were changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

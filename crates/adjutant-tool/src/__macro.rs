@@ -1,4 +1,4 @@
-//! What the code that `#[tool]` writes needs; no public interface.
+//! The parts that the code of `#[tool]` needs; no public interface.
 //!
 //! The macro sees names, not types. How an output is shown is therefore picked by method resolution: a trait that is
 //! implemented for more references of a marker is found first. `Outcome` tells a `Result` from anything else, `Shown`
@@ -32,7 +32,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     })
 }
 
-/// Where a tool keeps its schema, made once.
+/// The cell in which a tool keeps its schema, made once.
 pub type SchemaCell = OnceLock<Arc<Value>>;
 
 /// The schema of an argument struct: an object of draft 2020-12, everything inlined, without a title.
@@ -53,11 +53,11 @@ pub fn schema<T: JsonSchema>() -> Arc<Value> {
 /// Says, where the type is written, what a state must be.
 pub const fn state<T: Clone + Send + Sync + 'static>() {}
 
-/// What a function returned: a `Result` or anything else.
+/// The return value of a function: a `Result` or anything else.
 #[derive(Debug)]
 pub struct Outcome<T>(PhantomData<T>);
 
-/// What the model is shown of it.
+/// The part of it that the model is shown.
 #[derive(Debug)]
 pub struct Shown<T>(PhantomData<T>);
 
@@ -79,7 +79,7 @@ macro_rules! picks {
     ($($(#[$doc:meta])* $pick:ident::$method:ident for [$($generic:tt)*] $marker:ty => $how:ident;)*) => { $(
         $(#[$doc])*
         pub trait $pick {
-            /// How the value is taken.
+            /// Returns the way in which the value is taken.
             fn $method(&self) -> $how {
                 $how
             }

@@ -22,14 +22,14 @@ pub struct Admitted {
     pub value: Value,
     /// The same as text; the raw text itself if nothing was changed.
     pub text: Arc<str>,
-    /// Whether the raw text was changed in any way.
+    /// True if the raw text was changed in any way.
     pub changed: bool,
 }
 
-/// Why arguments do not fit.
+/// The reason why arguments do not fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// What the model is shown: every failing path, and what was received.
+    /// The text that the model is shown: every failing path, and what was received.
     pub message: String,
     /// Every failing path; empty if the text is no JSON at all.
     pub violations: Vec<Violation>,
@@ -99,7 +99,7 @@ fn must_be_object(schema: &Value, value: &Value) -> Result<(), Vec<Violation>> {
     Err(vec![Violation { path: String::new(), message }])
 }
 
-/// Whether a number in the text may have a fraction or an exponent.
+/// True if a number in the text may have a fraction or an exponent.
 fn holds_fractions(raw: &str) -> bool {
     raw.as_bytes().windows(2).any(|pair| pair[0].is_ascii_digit() && matches!(pair[1], b'.' | b'e' | b'E'))
 }

@@ -1,4 +1,4 @@
-//! What a call may ask of the world outside its run, and what it may be answered.
+//! The questions that a call may ask the world outside its run, and their answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::{ToolError, ToolErrorKind, violations};
 
-/// What kind of thing is asked for.
+/// The kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AskKind {
-    /// That something may be done.
+    /// Permission to do something.
     Approval,
     /// A value that a person or a program knows.
     Question,
@@ -21,16 +21,16 @@ pub enum AskKind {
     External,
     /// More of something that is used up.
     Limit,
-    /// That access is given elsewhere, by signing in for example.
+    /// Access that is given elsewhere, by signing in for example.
     Authorisation,
 }
 
 /// Something that is asked of the world outside a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
-    /// What kind of thing is asked for.
+    /// The kind of the question.
     pub kind: AskKind,
-    /// What whoever answers is shown.
+    /// The text that is shown to whoever answers.
     pub prompt: Arc<str>,
     /// The JSON schema that a given value must fit; `null` for any value.
     #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -38,12 +38,12 @@ pub struct Ask {
     /// For the application of whoever answers; `null` for none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// How long it may wait, in milliseconds; as long as the run allows if `None`.
+    /// The longest time that it may wait, in milliseconds; as long as the run allows if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_ms: Option<u64>,
 }
 
-/// What an [`Ask`] is answered.
+/// The answer to an [`Ask`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -53,13 +53,13 @@ pub enum Answer {
         /// Only for an `Approval`: the arguments to use instead, as JSON text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<Arc<str>>,
-        /// Whether the same need not be asked again in this run.
+        /// True if the same need not be asked again in this run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         for_run: bool,
     },
     /// It may not be done. Fits `Approval` and `Authorisation`.
     Deny {
-        /// Why, for the model; may be empty.
+        /// The reason, for the model; may be empty.
         reason: Arc<str>,
     },
     /// A value. Fits `Question` and `Authorisation`, if the value fits the schema.
@@ -74,15 +74,15 @@ pub enum Answer {
     },
     /// So much more of what is used up. Fits `Limit`, if it is more than nothing.
     Extend {
-        /// How much more, in the unit of the limit.
+        /// The amount that is added, in the unit of the limit.
         by: u64,
-        /// What the model is told with it.
+        /// The text that the model is told with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Arc<str>>,
     },
     /// Nothing is given. Fits everything but `Approval`, which is denied.
     Decline {
-        /// What the model is told with it.
+        /// The text that the model is told with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Arc<str>>,
     },

@@ -31,7 +31,7 @@ pub trait CallBackend: Send + Sync {
     }
 }
 
-/// What the log knows of a step.
+/// The state of a step in the log.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Noted {
@@ -43,7 +43,7 @@ pub enum Noted {
     Unknown,
 }
 
-/// What a call has done so far.
+/// The progress of a call so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Progress {

@@ -25,7 +25,7 @@ impl Cancel {
         self.0.cancel();
     }
 
-    /// Whether someone wishes to stop.
+    /// True if someone wishes to stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }

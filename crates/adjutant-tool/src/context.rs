@@ -1,4 +1,4 @@
-//! What a tool knows of the call that it serves. Owned, so that a body may be spawned.
+//! The context of a tool: the call that it serves. Owned, so that a body may be spawned.
 
 use std::{
     any::{Any, TypeId},
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
 
-/// What a tool knows of the call that it serves; cheap to clone.
+/// The context of a tool: the call that it serves; cheap to clone.
 #[derive(Clone)]
 pub struct CallContext {
     who: Arc<Identity>,

@@ -1,10 +1,10 @@
-//! Why a tool failed. For the model this is data: it becomes an error result.
+//! The failures of tools. For the model a failure is data: it becomes an error result.
 
 use std::sync::Arc;
 
 use adjutant_llm::Cause;
 
-/// Why a tool failed.
+/// The failure of a tool.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
@@ -13,7 +13,7 @@ pub struct ToolError {
     source: Option<Cause>,
 }
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolErrorKind {
@@ -31,7 +31,7 @@ pub enum ToolErrorKind {
     OutcomeUnknown,
     /// The tool asked for something that only a resumable tool may have.
     NotResumable,
-    /// What the log holds does not fit what the tool asks for.
+    /// The log does not fit the request of the tool.
     Diverged,
     /// There is nobody who could be asked.
     Unattended,
@@ -55,12 +55,12 @@ impl ToolError {
         self
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> ToolErrorKind {
         self.kind
     }
 
-    /// What the model is shown.
+    /// Returns the text that the model is shown.
     pub fn message(&self) -> &str {
         &self.message
     }

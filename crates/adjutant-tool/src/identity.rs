@@ -1,11 +1,11 @@
-//! Who does something: an agent, its thread, and where it stands among other agents.
+//! The identity of an agent: its thread, and its place among other agents.
 
 use std::sync::Arc;
 
 use adjutant_llm::{CallId, ThreadId};
 use serde::{Deserialize, Serialize};
 
-/// Who does something.
+/// The identity of an agent that does something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Identity {
@@ -22,7 +22,7 @@ pub struct Identity {
     /// The thread of the agent that opened this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ThreadId>,
-    /// How many agents stand above this one.
+    /// The number of agents above this one.
     #[serde(default)]
     pub depth: u16,
     /// The task that this agent was given.

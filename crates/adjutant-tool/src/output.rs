@@ -1,4 +1,4 @@
-//! What a tool may return.
+//! The values that a tool may return.
 
 use adjutant_llm::{CallResult, Content, Status};
 use serde::Serialize;

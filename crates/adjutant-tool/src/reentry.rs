@@ -47,7 +47,7 @@ pub struct Reentry {
     log: Arc<Mutex<Log>>,
 }
 
-/// Where an entry is dropped, by the place of a step among those that the entry asks for, from 1.
+/// The place where an entry is dropped: the number of a step among those that the entry asks for, from 1.
 ///
 /// A step that is answered from the log drops the entry when it is asked for, and so does a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,11 +57,11 @@ pub enum Cut {
     Before(usize),
     /// After the work of the step, before the log knows what it came to.
     Within(usize),
-    /// When the log knows what the step came to.
+    /// As soon as the log knows the result of the step.
     After(usize),
 }
 
-/// How an entry ended.
+/// The end of an entry.
 #[derive(Debug, Clone)]
 #[must_use]
 #[non_exhaustive]
@@ -116,12 +116,12 @@ impl Reentry {
         lock(&self.log).keys()
     }
 
-    /// How often a key was asked for, over all entries.
+    /// Returns the number of times that a key was asked for, over all entries.
     pub fn asked(&self, key: &str) -> usize {
         lock(&self.log).asked(key)
     }
 
-    /// How often the work of a step was begun, over all entries.
+    /// Returns the number of times that the work of a step was begun, over all entries.
     pub fn ran(&self, key: &str) -> usize {
         lock(&self.log).ran(key)
     }

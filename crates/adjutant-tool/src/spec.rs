@@ -1,4 +1,4 @@
-//! What a tool says about itself.
+//! The description that a tool gives of itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,28 +6,28 @@ use adjutant_llm::{ToolDecl, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tool says about itself.
+/// The description that a tool gives of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// What the model is shown.
+    /// The declaration that the model is shown.
     pub decl: ToolDecl,
-    /// What people are shown instead of the name.
+    /// The title that people are shown instead of the name; none by default.
     pub title: Option<Arc<str>>,
-    /// What may happen to a call that was started before a crash.
+    /// The replay class: it says what happens to a call that was started before a crash; `Once` by default.
     pub replay: Replay,
-    /// Whether a batch that calls this tool runs one call after the other.
+    /// True if a batch that calls this tool runs one call after the other; false by default.
     pub sequential: bool,
-    /// How long one call may take, instead of the run's own limit.
+    /// The longest time of one call, instead of the run's own limit; none by default.
     pub timeout: Option<Duration>,
-    /// Whether a call needs someone's word, whatever its arguments are.
+    /// The approval that a call needs, whatever its arguments are; none by default.
     pub approval: Approval,
-    /// Whether the tool has no body here: someone else runs it and gives the result.
+    /// True if the tool has no body here, so that someone else runs it and gives the result; false by default.
     pub external: bool,
-    /// How many bytes of text of a result the model is shown, instead of the run's own limit.
+    /// The largest number of bytes of a result's text that the model is shown, instead of the run's own limit.
     pub max_output: Option<usize>,
 }
 
-/// Whether a call needs someone's word before it runs.
+/// The approval that a call needs before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum Approval {
     Always,
 }
 
-/// What may happen to a call whose start is in the log and whose result is not.
+/// The replay class of a tool: it says what happens to a call whose start is in the log and whose result is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

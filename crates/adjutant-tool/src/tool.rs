@@ -15,12 +15,12 @@ use crate::{Ask, CallContext, IntoOutput, ToolError, ToolErrorKind, ToolSpec};
     note = "put `#[tool]` on a function, implement `Tool`, or use `tool_fn`"
 )]
 pub trait Tool: Send + Sync + 'static {
-    /// What the model's arguments are read into.
+    /// The type that the model's arguments are read into.
     type Args: DeserializeOwned + Send;
-    /// What the tool returns.
+    /// The type that the tool returns.
     type Output: IntoOutput;
 
-    /// What the tool says about itself; asked once.
+    /// Returns the description of the tool; asked once.
     fn spec(&self) -> ToolSpec;
 
     /// Changes raw arguments before they are validated; leaves them as they are by default.
@@ -28,12 +28,12 @@ pub trait Tool: Send + Sync + 'static {
         args
     }
 
-    /// Whether `rewrite` does anything; answer `false` to spare a copy of the arguments, it is not called then.
+    /// True if `rewrite` does anything; answer `false` to spare a copy of the arguments: it is not called then.
     fn rewrites(&self) -> bool {
         true
     }
 
-    /// Whether a call with these raw arguments, which fit the schema, needs someone's word; it does not by default.
+    /// Returns the approval that a call with these raw arguments, which fit the schema, needs; none by default.
     fn approval(&self, _args: &Value) -> Option<Ask> {
         None
     }
@@ -47,7 +47,7 @@ pub trait Tool: Send + Sync + 'static {
 /// A tool as who runs it sees it. Implemented for every [`Tool`]; implement it directly for tools that are data.
 #[async_trait]
 pub trait ErasedTool: Send + Sync {
-    /// What the tool says about itself; asked once.
+    /// Returns the description of the tool; asked once.
     fn spec(&self) -> ToolSpec;
 
     /// Changes raw arguments before they are validated.
@@ -55,12 +55,12 @@ pub trait ErasedTool: Send + Sync {
         args
     }
 
-    /// Whether `rewrite` does anything; answer `false` to spare a copy of the arguments, it is not called then.
+    /// True if `rewrite` does anything; answer `false` to spare a copy of the arguments: it is not called then.
     fn rewrites(&self) -> bool {
         true
     }
 
-    /// Whether a call with these arguments, which fit the schema, needs someone's word; it does not by default.
+    /// Returns the approval that a call with these arguments, which fit the schema, needs; none by default.
     fn approval(&self, _args: &Value) -> Option<Ask> {
         None
     }

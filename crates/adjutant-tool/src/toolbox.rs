@@ -17,7 +17,7 @@ use crate::{Bound, ErasedTool, Identity, ToolError, Toolset};
     note = "`Tools` makes one out of tools, `toolbox_fn` out of a function"
 )]
 pub trait Toolbox: Send + Sync {
-    /// What the toolbox is called.
+    /// Returns the name of the toolbox.
     fn name(&self) -> &str;
 
     /// The tools that this agent may have now.

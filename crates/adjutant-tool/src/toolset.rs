@@ -22,7 +22,7 @@ struct Inner {
     /// Shared by all copies that show the model the same schema.
     compiled: Arc<Compiled>,
     body: Arc<dyn ErasedTool>,
-    /// What an adapted copy asks beside the body.
+    /// The approvals that an adapted copy asks for, beside those of the body.
     asks: Option<Arc<Asks>>,
 }
 
@@ -81,7 +81,7 @@ impl Bound {
         Self { inner: Arc::new(Inner { spec, compiled, body, asks }) }
     }
 
-    /// Whether a call with these arguments, which fit the schema, needs someone's word.
+    /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.
     ///
     /// The tool's own words come first, then those of whoever adapted it, innermost first, then what its spec says.
     pub fn approval(&self, args: &Value) -> Option<Ask> {
@@ -100,7 +100,7 @@ impl Bound {
         }
     }
 
-    /// What the tool says about itself.
+    /// Returns the description of the tool.
     pub fn spec(&self) -> &ToolSpec {
         &self.inner.spec
     }
@@ -126,7 +126,7 @@ impl Bound {
         part
     }
 
-    /// Whether the tool has a change of raw arguments of its own.
+    /// True if the tool has a change of raw arguments of its own.
     pub(crate) fn rewrites(&self) -> bool {
         self.inner.body.rewrites()
     }
@@ -198,7 +198,7 @@ impl Toolset {
         Self::of(self.iter().cloned(), warnings)
     }
 
-    /// Whether both offer the same tools from the same allocation, and warn of the same.
+    /// True if both offer the same tools from the same allocation, and warn of the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.decls(), other.decls()) && self.warnings() == other.warnings()
     }
@@ -214,17 +214,17 @@ impl Toolset {
         self.inner.bound.iter()
     }
 
-    /// What the model is shown, in order; the same allocation every time.
+    /// Returns the declarations that the model is shown, in order; the same allocation every time.
     pub fn decls(&self) -> &Arc<[ToolDecl]> {
         &self.inner.decls
     }
 
-    /// What was noticed while the set was made.
+    /// Returns the warnings that came up while the set was made.
     pub fn warnings(&self) -> &[Warning] {
         &self.inner.warnings
     }
 
-    /// Whether there is no tool.
+    /// True if there is no tool.
     pub fn is_empty(&self) -> bool {
         self.inner.bound.is_empty()
     }

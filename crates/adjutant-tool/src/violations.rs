@@ -1,10 +1,10 @@
-//! How a model is told what is wrong with a value: every place, bounded.
+//! The text that tells a model what is wrong with a value: every place, bounded.
 
 use adjutant_llm::Violation;
 
-/// How many violations are shown.
+/// The largest number of violations that are shown.
 const MAX_SHOWN: usize = 20;
-/// How many bytes of one problem are shown.
+/// The largest number of bytes of one problem that are shown.
 const MAX_PROBLEM: usize = 400;
 
 /// The first violations, a line for each.
@@ -16,7 +16,7 @@ pub(crate) fn list(violations: &[Violation]) -> String {
     lines
 }
 
-/// What is wrong at a place, on a line.
+/// Returns the problem at a place, on a line.
 pub(crate) fn line(path: &str, problem: &str) -> String {
     let path = if path.is_empty() { "(root)" } else { path };
     format!("  - {}: {}\n", cut(path, MAX_PROBLEM), cut(problem, MAX_PROBLEM))

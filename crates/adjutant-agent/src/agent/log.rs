@@ -1,4 +1,4 @@
-//! What was said and done in a session: what its log holds, as far as it was read.
+//! The log of a session, as far as it was read.
 
 mod explain;
 mod preview;
@@ -44,14 +44,15 @@ impl AgentLog<'_> {
         self.agent.session.history()
     }
 
-    /// What the session waits for, as of the newest drive that ended here, in the order in which it was asked.
+    /// Returns the pauses of the session, as of the newest drive that ended here, in the order in which they were
+    /// asked.
     ///
     /// In a session that was begun elsewhere, it is known after [`open`](AgentLog::open).
     pub fn pauses(self) -> Vec<Arc<Pause>> {
         self.agent.session.pauses()
     }
 
-    /// Whether a run of the session has not ended: it is at work, it waits for answers, or a crash has cut it off.
+    /// True if a run of the session has not ended: it is at work, it waits for answers, or a crash has cut it off.
     ///
     /// In a session that was begun elsewhere, it is known after [`open`](AgentLog::open).
     pub fn has_open_run(self) -> bool {

@@ -10,21 +10,21 @@ use crate::{
     session::Session,
 };
 
-/// What is said to a session besides its prompts: any time, and from any thread.
+/// The queue of a session: messages besides its prompts, at any time and from any thread.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentQueue<'a> {
     session: &'a Session,
 }
 
 impl Agent {
-    /// What is said to the session besides its prompts: steering, follow-ups, posts.
+    /// Returns the queue for messages besides prompts: steering, follow-ups, posts.
     pub fn queue(&self) -> AgentQueue<'_> {
         AgentQueue { session: &self.session }
     }
 }
 
 impl Running {
-    /// What is said to the run besides its prompt: see [`Agent::queue`].
+    /// Returns the queue for messages to the run besides its prompt: see [`Agent::queue`].
     pub fn queue(&self) -> AgentQueue<'_> {
         AgentQueue { session: self.session() }
     }
@@ -80,7 +80,7 @@ impl AgentQueue<'_> {
         cleared
     }
 
-    /// Whether no message waits. What a log holds is known once the session's first run began.
+    /// True if no message waits. The content of a log is known once the session's first run began.
     pub fn is_empty(self) -> bool {
         !self.session.queues().is_filled()
     }

@@ -1,4 +1,4 @@
-//! How a run begins: what this one run is given, and who waits for its end or reads its events.
+//! The begin of a run: its own settings, and the caller that waits for its end or reads its events.
 
 use std::{
     fmt, mem,

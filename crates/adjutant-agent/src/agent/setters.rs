@@ -1,4 +1,4 @@
-//! What an agent is configured with: each setter changes this handle, not clones that were made before.
+//! The configuration of an agent: each setter changes this handle, not clones that were made before.
 
 use std::sync::Arc;
 

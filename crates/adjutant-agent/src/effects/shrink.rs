@@ -57,7 +57,7 @@ impl ShrinkStep {
             return Vec::new();
         }
         let items = cx.view.items();
-        // What was passed over counts again when something must go.
+        // A result that was passed over counts again when something must go.
         let upto = cx.memo::<ShrinkMemo>().unwrap_or_default().upto.filter(|_| !overflows);
         let new = |stored: &&Arc<Stored>| upto.is_none_or(|upto| stored.id > upto);
         let old = (0..self.spared.end(items)).rev().map_while(|at| items.get(at).filter(new));
@@ -102,7 +102,7 @@ impl Spared {
     }
 }
 
-/// Whether a gain is at least this share of a whole.
+/// True if a gain is at least this share of a whole.
 fn is_worth(gain: u64, share: f64, of: u64) -> bool {
     gain > 0 && gain as f64 >= share * of as f64
 }
@@ -132,7 +132,7 @@ pub(super) fn shortened(
     Some((Edit::Replace { at: stored.id, with }, gain))
 }
 
-/// What a result holds, with this text in the place of its own.
+/// Returns the content of a result, with this text in the place of its own.
 pub(super) fn with_text(result: &CallResult, text: String) -> Vec<Content> {
     let mut text = Some(text);
     let one = |content: &Content| match content.as_text() {

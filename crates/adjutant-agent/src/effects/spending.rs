@@ -1,4 +1,4 @@
-//! What an effect with a budget does: a word at a share of it, the end of the run at the whole. Never within a turn.
+//! The rules of effects with a budget: a notice at a share of it, the end of the run at the whole. Never within a turn.
 
 use adjutant_core::{Limit, RunNo};
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ pub(super) const WARN: f64 = 0.8;
 struct SpendingMemo {
     run: RunNo,
     told: bool,
-    /// How often the budget was used up; each time someone let the run go on, it may use as much again.
+    /// The number of times that the budget was used up; each time someone let the run go on, it may use as much again.
     used_up: u64,
 }
 
-/// What to do when so much of `max` is spent; a `max` of 0 is no budget.
+/// Decides what to do when so much of `max` is spent; a `max` of 0 is no budget.
 pub(super) fn judge(
     cx: &EffectContext<'_>,
     spent: u64,

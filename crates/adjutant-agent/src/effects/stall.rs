@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// How many bytes of a result are compared, besides its length.
+/// The number of bytes of a result that are compared, besides its length.
 const COMPARED_BYTES: usize = 2_000;
-/// How many outcomes may take turns without anything new: a change to and fro is no progress.
+/// The largest number of outcomes that may take turns without anything new: a change to and fro is no progress.
 const OUTCOMES: usize = 2;
 
 /// Reminds the model when its turns come to the same again and again, and ends the run if that lasts.
@@ -87,7 +87,7 @@ impl Effect for StallDetect {
     }
 }
 
-/// How many of these turns have one of the commonest outcomes; one that occurs only once is new.
+/// Returns the number of these turns that have one of the commonest outcomes; one that occurs only once is new.
 fn repeated(outcomes: &[u64]) -> usize {
     let mut counts: HashMap<u64, usize> = HashMap::new();
     outcomes.iter().for_each(|outcome| *counts.entry(*outcome).or_default() += 1);
@@ -96,7 +96,7 @@ fn repeated(outcomes: &[u64]) -> usize {
     counts.iter().take(OUTCOMES).sum()
 }
 
-/// What a turn came to. Not stored, so it need not be the same in another program.
+/// Returns the outcome of a turn. Not stored, so it need not be the same in another program.
 fn outcome(turn: &Turn) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (call, result) in turn.pairs() {

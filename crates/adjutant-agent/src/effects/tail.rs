@@ -26,7 +26,7 @@ fn until(history: &Transcript, ends: impl Fn(&Origin) -> bool) -> impl Iterator<
     })
 }
 
-/// Whether something may be said in this turn: not when it is prepared for the second time.
+/// True if something may be said in this turn: not when it is prepared for the second time.
 pub(super) fn may_speak(cx: &EffectContext<'_>) -> bool {
     matches!(cx.phase, Phase::Request | Phase::Preview)
 }

@@ -32,16 +32,16 @@ struct Admit {
     hidden: Vec<ToolName>,
     /// The only tools that an earlier turn left.
     chosen: Option<Vec<ToolName>>,
-    /// Whether its tool was approved for the rest of the run.
+    /// True if its tool was approved for the rest of the run.
     approved: bool,
     unattended: bool,
-    /// What its admission waited for, and what came of it.
+    /// The pause that its admission waited for, with the answer.
     answer: Option<(Arc<Pause>, Answer)>,
     /// Someone wished that it should not begin.
     stopped: bool,
 }
 
-/// What is decided, and the arguments, already read.
+/// The decision, and the arguments, already read.
 type Decided = (Admission, Option<Value>);
 
 /// A place in the queue of calls that pass through hooks.
@@ -95,7 +95,7 @@ fn refuse(result: CallResult) -> Decided {
 }
 
 impl Admit {
-    /// Whether hooks have a say. They had it when the call was admitted for the first time.
+    /// True if hooks are asked. They were, when the call was admitted for the first time.
     fn is_heard(&self) -> bool {
         self.answer.is_none() && self.feed.setup.hooks.hears::<BeforeTool>()
     }
@@ -175,11 +175,11 @@ impl Admit {
         tool.ok_or_else(|| texts::unknown(tools, name, &self.hidden))
     }
 
-    /// Whether a call whose arguments fit may run: here, after someone's word, or elsewhere.
+    /// Decides how a call whose arguments fit may run: here, after an approval, or elsewhere.
     fn judge(&self, tool: &Bound, admitted: Admitted) -> Decided {
         let setup = &self.feed.setup;
         if setup.calls.is_external(tool) {
-            // Whoever runs it decides whether it may be run.
+            // The program that runs it decides if it may be run.
             let ask = Ask::new(AskKind::External, texts::run_elsewhere(tool));
             return if self.unattended { refuse(texts::no_executor(tool)) } else { self.ask(tool, admitted, ask) };
         }

@@ -29,7 +29,7 @@ pub(super) struct Asking {
     place: TurnPosition,
     at: u32,
     pause: Arc<Pause>,
-    /// Whether its call cannot wait beyond this drive, so that the pause ends without an answer.
+    /// True if its call cannot wait beyond this drive, so that the pause ends without an answer.
     ends: bool,
 }
 
@@ -156,7 +156,7 @@ impl Asking {
         }
     }
 
-    /// What the responder says. Its panic denies what needs approval, and leaves everything else open.
+    /// Asks the responder. Its panic denies a pause that asks for approval, and leaves every other one open.
     async fn respond(&self, responder: &Responder) -> Option<Answer> {
         let who = match self.pause.call_id() {
             Some(call) => self.feed.setup.who.within(call),
@@ -172,7 +172,7 @@ impl Asking {
         }
     }
 
-    /// Whether an answer is one to what was asked; a warning tells if it is not.
+    /// True if an answer fits the question; a warning tells if it does not.
     pub(super) fn fits(&self, answer: &Answer) -> bool {
         let fits = answer.fits(&self.pause.ask);
         if let Err(error) = &fits {

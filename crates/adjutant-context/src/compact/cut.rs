@@ -1,4 +1,4 @@
-//! Where the view is cut: at the border of an entry, so that a call never loses its result.
+//! The cut of a view: at the border of an entry, so that a call never loses its result.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,10 +6,10 @@ use adjutant_llm::{Edit, Entry, EntryId, Estimate, Origin, Stored, Summary, Tran
 
 use super::scaled;
 
-/// How a note on what was left out begins, so that the next one takes its place.
+/// The beginning of a note on what was left out, so that the next one takes its place.
 const NOTE: &str = "[Left out to make room: ";
 
-/// How much may stay, as estimates in tokens.
+/// The sizes that may stay, as estimates in tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// Of the newest entries; the newest one stays always.
@@ -18,14 +18,14 @@ pub(super) struct Budget {
     pub(super) pinned: u64,
 }
 
-/// What is folded.
+/// The part of the view that is folded.
 #[derive(Debug)]
 pub(crate) struct Cut {
     /// The entries that give way, or stay before the summary, oldest first.
     pub(super) entries: Vec<Arc<Stored>>,
     /// Those of them that stay, oldest first.
     pub(super) keep: Vec<EntryId>,
-    /// How many give way.
+    /// The number of entries that give way.
     pub(super) folded: usize,
     /// The estimated size of those that give way.
     pub(crate) tokens: u64,
@@ -43,7 +43,7 @@ impl Cut {
     pub(crate) fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
         let mut keep = kept(items, end, pinned);
         let before = || (0..end).filter_map(|at| items.get(at));
-        // What stays right before the newest entries need not be kept: nothing behind it is folded.
+        // An entry right before the newest ones need not be kept: nothing behind it is folded.
         let upto = before().rfind(|stored| !keep.contains(&stored.id))?.id;
         keep.retain(|id| *id < upto);
         let entries: Vec<_> = before().take_while(|stored| stored.id <= upto).cloned().collect();
@@ -67,7 +67,7 @@ impl Cut {
         })
     }
 
-    /// How many tokens the view loses if this text stands for what is folded.
+    /// Returns the number of tokens that the view loses if this text stands for the folded entries.
     pub(crate) fn gain(&self, text: &str, ratio: f64) -> u64 {
         let summary = Entry::Summary(Summary { text: text.into(), covers: 0 });
         scaled(self.tokens.saturating_sub(Estimate::entry(&summary)), ratio)
@@ -87,7 +87,7 @@ impl Cut {
     }
 }
 
-/// Where the newest entries begin that stay as they are.
+/// Returns the place of the first of the newest entries that stay as they are.
 fn recent(items: &Transcript, budget: u64) -> usize {
     let (mut at, mut tokens) = (items.len(), 0_u64);
     for stored in items.iter().rev() {

@@ -11,19 +11,19 @@ use futures_util::FutureExt;
 
 use super::{cut::Cut, scaled, unscaled};
 
-/// How many characters of a message are shown.
+/// The largest number of characters that are shown of a message.
 const MAX_MESSAGE: usize = 6_000;
-/// How many characters of what the model said in a turn are shown.
+/// The largest number of characters that are shown of a reply in a turn.
 const MAX_SAID: usize = 3_000;
-/// How many characters of the arguments of a call are shown.
+/// The largest number of characters that are shown of a call's arguments.
 const MAX_ARGS: usize = 300;
-/// How many characters of a result are shown.
+/// The largest number of characters that are shown of a result.
 const MAX_RESULT: usize = 1_000;
-/// Which part of the summariser's room an earlier summary may take: one of so many.
+/// The part of the summariser's room that an earlier summary may take: one of so many.
 const EARLIER_PART: u64 = 3;
-/// Which part of its window stays free because sizes are estimates: one of so many.
+/// The part of its window that stays free because sizes are estimates: one of so many.
 const MARGIN_PART: u64 = 10;
-/// How many tokens a summary may have at least, however small the window is.
+/// The smallest limit of a summary in tokens, however small the window is.
 const LEAST_SUMMARY: u64 = 128;
 
 const SYSTEM: &str = "\
@@ -56,12 +56,12 @@ const AGAIN: &str = "\
 The notes that you wrote earlier stand first. Write them anew: keep what still holds, add what happened since, drop \
 what is settled and no longer of use.";
 
-/// What a summary may take.
+/// The limits of a summary.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask {
-    /// How many tokens the model takes, request and reply together; 0 if that is not known.
+    /// The number of tokens that the model takes, request and reply together; 0 if that is not known.
     pub(crate) window: u64,
-    /// How many tokens the summary may have.
+    /// The largest number of tokens of the summary.
     pub(crate) max_tokens: u64,
 }
 
@@ -76,7 +76,7 @@ impl Ask {
         cut: &Cut,
         ratio: f64,
     ) -> Result<Arc<Reply>, String> {
-        // What the asking model takes is the best guess for one that does not say.
+        // The window of the asking model is the best guess for one that does not tell its own.
         let window = [self.window, cx.window(), u64::MAX].into_iter().find(|window| *window > 0).unwrap_or(u64::MAX);
         let most = if model.info().max_output_tokens > 0 { model.info().max_output_tokens } else { u64::MAX };
         let output = self.max_tokens.min(window / 8).max(LEAST_SUMMARY).min(most);

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{extract::Learned, memories::Memories, meter::Meter};
 
-/// How many conversations may wait; a further one is read after its next run.
+/// The largest number of conversations that wait; a further one is read after its next run.
 const MAX_WAITING: usize = 64;
 
 /// A conversation that is to be read.
@@ -23,7 +23,7 @@ pub(super) struct ConversationJob {
     pub(super) model: Arc<dyn Model>,
 }
 
-/// What waits, and whether someone is at it.
+/// The jobs that wait, and the mark that someone is at work on them.
 #[derive(Debug)]
 pub(super) struct Background {
     state: Mutex<State>,
@@ -62,7 +62,7 @@ impl Memories {
         let mut state = self.background.state();
         let waits = state.waiting.len();
         match state.waiting.iter_mut().find(|waiting| waiting.source == job.source) {
-            // What was said later includes what was said before.
+            // The later history includes the earlier one.
             Some(waiting) => *waiting = job,
             None if waits >= MAX_WAITING => return false,
             None => state.waiting.push_back(job),

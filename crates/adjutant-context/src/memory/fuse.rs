@@ -6,7 +6,7 @@ use adjutant_agent::memory::{Fact, FactId, ScoredFact};
 
 use super::words;
 
-/// How little the first ranks stand out.
+/// The constant that lowers the weight of the first ranks.
 ///
 /// Source: Cormack, Clarke, Büttcher, "Reciprocal Rank Fusion" (SIGIR 2009).
 const RANK_CONSTANT: f64 = 60.0;

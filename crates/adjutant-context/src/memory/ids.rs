@@ -1,4 +1,4 @@
-//! What is known of a fact besides its text: ids that come of something, and where it came from.
+//! The data of a fact besides its text: ids that are made from its content, and its source.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn derived(parts: &[&str]) -> FactId {
     FactId(Builder::from_custom_bytes(*first).into_uuid().to_string().into())
 }
 
-/// Where a fact came from, and when.
+/// Returns the metadata that tells the source of a fact, and the time.
 pub(super) fn metadata(source: &str, session: Option<&str>, now_ms: u64) -> Metadata {
     let mut metadata = Metadata::new();
     let mut put = |name: &str, value: &str| metadata.insert(Arc::from(name), Value::from(value));

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 
 use super::{background::ConversationJob, extract::Learned, memories::Memories, meter::Meter};
 
-/// What the middleware is called, and who is paid.
+/// The name of the middleware, which is also the name that is billed.
 const NAME: &str = "memory";
 
-/// When a conversation is read for facts.
+/// The time at which a conversation is read for facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Extraction {

@@ -16,15 +16,15 @@ use super::{
     words,
 };
 
-/// How many facts a search gives at most, whatever it is asked for.
+/// The largest number of facts that a search gives, whatever it is asked for.
 pub const MAX_REMEMBERED: usize = 100;
-/// How many bytes of a query are looked at.
+/// The largest number of bytes of a query that are looked at.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
-/// How many facts a search gives, unless it is set.
+/// The largest number of facts that a search gives, unless it is set.
 const LIMIT: usize = 5;
-/// How well a fact fits at least, unless it is set.
+/// The lowest score of a fact that is given, unless it is set.
 const MIN_SCORE: f64 = 0.2;
-/// How many facts each kind of search looks at for one that is given.
+/// The number of facts that each kind of search looks at for one that is given.
 const CANDIDATES: usize = 4;
 
 /// The memories of one owner; cheap to clone, and clones share what they spend and what waits in the background.
@@ -99,7 +99,7 @@ impl Memories {
         self
     }
 
-    /// What all clones spent on models and embedders so far, whoever paid for it.
+    /// Returns the amount that all clones spent on models and embedders so far, whoever paid for it.
     pub fn spent(&self) -> Spent {
         self.meter.spent()
     }

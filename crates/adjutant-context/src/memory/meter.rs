@@ -1,17 +1,17 @@
-//! What memories spend on models and embedders, counted while it happens: also where nothing comes of it.
+//! The amount that memories spend on models and embedders, counted while it happens: also if nothing comes of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_llm::{Chunk, ChunkStream, Model, ModelId, ModelInfo, NanoUsd, Request, Usage};
 use futures_util::StreamExt;
 
-/// What was spent on models and embedders.
+/// The amount that was spent on models and embedders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spent {
     /// Tokens.
     pub usage: Usage,
-    /// What they cost, as far as prices are known.
+    /// The cost, as far as prices are known.
     pub cost: Option<NanoUsd>,
 }
 

@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 
 use super::words;
 
-/// How many bytes of texts one request to a model may hold; what is longer is read in several.
+/// The largest number of bytes of texts in one request to a model; a longer history is read in several.
 const MAX_PART_BYTES: usize = 48 * 1024;
-/// How many bytes of one text are shown.
+/// The largest number of bytes that are shown of one text.
 const MAX_SAID_BYTES: usize = 16 * 1024;
-/// How many texts from before the part are shown, so that answers are understood.
+/// The number of texts from before the part that are shown, so that answers are understood.
 const BEFORE: usize = 4;
-/// How many bytes of each of these are shown.
+/// The largest number of bytes that are shown of each of these.
 const MAX_BEFORE_BYTES: usize = 1_000;
 
 /// The next part of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConversationPart {
-    /// What was said before it.
+    /// The texts from before it.
     before: Vec<Value>,
-    /// What was said in it.
+    /// The texts in it.
     said: Vec<Value>,
-    /// Whether a person said something in it.
+    /// True if a person said something in it.
     pub(super) has_person: bool,
     /// The number of the entry behind it.
     pub(super) to: u64,
@@ -50,7 +50,7 @@ impl ConversationPart {
         Some(part)
     }
 
-    /// What a model is shown of it.
+    /// Returns the text of it that a model is shown.
     pub(super) fn shown(&self) -> Arc<str> {
         json!({ "before": self.before, "new": self.said }).to_string().into()
     }

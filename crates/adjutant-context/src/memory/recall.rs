@@ -12,13 +12,13 @@ use serde_json::json;
 
 use super::{fuse::Remembered, memories::Memories, meter::Meter, part::said_by_person, words};
 
-/// What the effect is called.
+/// The name of the effect.
 const KIND: &str = "memory";
-/// How many bytes of one fact are shown.
+/// The largest number of bytes that are shown of one fact.
 const MAX_SHOWN_BYTES: usize = 1_000;
-/// How many facts a conversation is known to have been shown; the effect begins anew beyond.
+/// The largest number of facts that a conversation is known to have been shown; the effect begins anew beyond.
 const MAX_MEMO: usize = 1_000;
-/// How long a search may keep a run waiting.
+/// The longest time that a search may keep a run waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Shows the model what is remembered: the best few facts that fit a person's new message, as a recorded entry.
@@ -76,7 +76,7 @@ fn late() -> MemoryError {
     MemoryError::new(MemoryErrorKind::Io, format!("the memory did not answer within {PATIENCE:?}"))
 }
 
-/// What shows the facts that were not shown before.
+/// Returns the actions that show the facts that were not shown before.
 fn fresh(cx: &EffectContext<'_>, found: Vec<Remembered>) -> Vec<Action> {
     let shows = |entry: &Entry| matches!(entry, Entry::User(UserMessage { origin: Origin::Reminder { by }, .. }) if **by == *KIND);
     let mut memo: RecallMemo = cx.memo().unwrap_or_default();

@@ -14,12 +14,12 @@ use uuid::Uuid;
 
 use super::{fuse::Remembered, ids, memories::Memories, meter::Meter, words};
 
-/// How many bytes of one fact are shown.
+/// The largest number of bytes that are shown of one fact.
 const MAX_SHOWN_BYTES: usize = 2_000;
-/// How many bytes of a reason are kept in what the call says.
+/// The largest number of bytes of a reason that are kept in the text of the call.
 const MAX_REASON_BYTES: usize = 200;
 
-/// What any of the tools is called with.
+/// The arguments of any of the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Args {
@@ -142,7 +142,8 @@ fn line(id: &FactId, text: &str) -> String {
     format!("- [id:{id}] {}", words::line(text, MAX_SHOWN_BYTES))
 }
 
-/// What a model is told of a failure. An id of someone else and one that never was are the same to it.
+/// Returns the error that a model is told of a failure. An id of someone else and one that never was are the same to
+/// it.
 fn refused(error: &MemoryError) -> ToolError {
     match error.kind() {
         MemoryErrorKind::Missing => {

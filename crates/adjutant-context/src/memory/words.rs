@@ -11,11 +11,11 @@ const COMMON: [&str; 60] = [
     "s", "she", "should", "so", "that", "the", "their", "them", "they", "this", "to", "was", "we", "were", "what",
     "when", "where", "which", "who", "will", "with", "would", "you", "your", "user",
 ];
-/// How many words of a text are looked at.
+/// The largest number of words of a text that are looked at.
 const MAX_WORDS: usize = 400;
-/// How much longer a word may be than one that it begins with, to count as a form of it.
+/// The largest number of characters by which a word may be longer than its beginning, to count as a form of it.
 const MAX_ENDING: usize = 2;
-/// How many characters a word has at least that others may be forms of.
+/// The smallest number of characters of a word that others may be forms of.
 const MIN_STEM: usize = 3;
 
 /// The words of a text in lower case, each once, without those that tell nothing.
@@ -23,7 +23,7 @@ pub(super) fn telling(text: &str) -> BTreeSet<String> {
     all(text).filter(|word| !COMMON.contains(&word.as_str())).collect()
 }
 
-/// What to look for by words: those that tell something, or the whole text if none does.
+/// Returns the words to look for: those that tell something, or the whole text if none does.
 pub(super) fn query(text: &str) -> String {
     let mut seen = BTreeSet::new();
     let words = all(text).filter(|word| !COMMON.contains(&word.as_str()));
@@ -35,7 +35,7 @@ fn all(text: &str) -> impl Iterator<Item = String> {
     search::words(text).take(MAX_WORDS)
 }
 
-/// How much two sets of words share, from 0 to 1: the share of the smaller set that the other one has.
+/// Returns the part that two sets of words share, from 0 to 1: the share of the smaller set that the other one has.
 pub(super) fn overlap(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let (few, many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     if few.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn overlap(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     shared as f64 / few.len() as f64
 }
 
-/// Whether one word is the other with a short ending.
+/// True if one word is the other with a short ending.
 fn are_forms(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     long.strip_prefix(short).is_some_and(|ending| ending.chars().count() <= MAX_ENDING)

@@ -78,7 +78,7 @@ impl Attempt {
         Poll::Pending
     }
 
-    /// Whether a reader has seen something of the attempt.
+    /// True if a reader has seen something of the attempt.
     pub(crate) fn is_shown(&self) -> bool {
         self.shown
     }

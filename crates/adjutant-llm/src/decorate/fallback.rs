@@ -12,7 +12,7 @@ use futures_core::Stream;
 use super::attempt::{Attempt, PendingChunks};
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, Warning, WarningKind};
 
-/// How many characters of an error stand in a warning.
+/// The largest number of characters of an error in a warning.
 const MAX_CAUSE: usize = 300;
 
 /// Several models in an order; the next one is asked when one fails.

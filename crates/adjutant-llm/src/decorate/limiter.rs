@@ -15,12 +15,12 @@ use crate::{Error, ErrorKind, RateLimits};
 
 /// The longest that all are held because a server said so; then one request finds out.
 const MAX_HOLD: Duration = Duration::from_secs(60);
-/// How many minutes' worth a bucket may be in debt, whatever a server says was used.
+/// The largest debt of a bucket, in minutes' worth, whatever a server says was used.
 const MAX_DEBT: f64 = 10.0;
 /// The shortest wait: a bucket that lacks a fraction is not looked at in a tight loop.
 const MIN_WAIT: Duration = Duration::from_millis(1);
 
-/// What may be used in a minute; what is `None` is not limited.
+/// The amounts that may be used in a minute; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerMinute {
     /// Requests; 0 counts as 1.
@@ -29,7 +29,7 @@ pub struct PerMinute {
     pub input_tokens: Option<u64>,
     /// Output tokens; 0 counts as 1.
     pub output_tokens: Option<u64>,
-    /// Whether input that a cache served does not count.
+    /// True if input that a cache served does not count; false by default.
     pub free_cache_reads: bool,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct LimiterShared {
 }
 
 struct State {
-    /// When the buckets were refilled last; nothing before the first use.
+    /// The time when the buckets were refilled last; nothing before the first use.
     at: Option<Instant>,
     held_until: Option<Instant>,
     requests: Option<Bucket>,
     input: Option<Bucket>,
     output: Option<Bucket>,
-    /// Who waits, by growing number; only the first one keeps a timer.
+    /// The tasks that wait, by growing number; only the first one keeps a timer.
     queue: VecDeque<(u64, Waker)>,
     next: u64,
 }
@@ -85,9 +85,9 @@ pub(crate) struct Tokens {
 pub(crate) struct Permit {
     limiter: Limiter,
     tokens: Tokens,
-    /// What the buckets really gave for input and output: a debt has an end.
+    /// The amounts that the buckets really gave for input and output: a debt has an end.
     taken: [f64; 2],
-    /// Whether the server's own count went before it, so that nothing of it is given back.
+    /// True if the server's own count went before it, so that nothing of it is given back.
     told: bool,
     stage: PermitState,
     timer: Option<Pin<Box<Sleep>>>,
@@ -127,7 +127,7 @@ impl Limiter {
         Self { shared: Arc::new(LimiterShared { per_minute, state: Mutex::new(state) }) }
     }
 
-    /// How many requests wait.
+    /// Returns the number of requests that wait.
     pub fn waiting(&self) -> usize {
         self.state().queue.len()
     }
@@ -141,7 +141,7 @@ impl Limiter {
         let mut fewer = false;
         self.change(now, |state| {
             shrink(&mut state.requests, said.requests_left);
-            // What is left is given for input and output together, so that each has that at most.
+            // The rest is given for input and output together, so each of the two has that at most.
             fewer |= shrink(&mut state.input, said.tokens_left);
             fewer |= shrink(&mut state.output, said.tokens_left);
             if said.requests_left == Some(0) || said.tokens_left == Some(0) {
@@ -212,7 +212,7 @@ impl State {
 }
 
 impl Bucket {
-    /// What the level really changed by.
+    /// Adds an amount, and returns the real change of the level.
     fn add(&mut self, amount: f64) -> f64 {
         let before = self.level;
         self.level = (before + amount).clamp(-MAX_DEBT * self.whole, self.whole);
@@ -225,7 +225,7 @@ impl Bucket {
     }
 }
 
-/// Whether there was more.
+/// Lowers a bucket to what is left; true if it had more.
 fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) -> bool {
     let (Some(bucket), Some(left)) = (bucket, left) else { return false };
     let more = bucket.level > left as f64;
@@ -248,7 +248,7 @@ impl Permit {
         &self.limiter
     }
 
-    /// What the request was estimated to use.
+    /// Returns the tokens that the request was estimated to use.
     pub(crate) fn tokens(&self) -> Tokens {
         self.tokens
     }

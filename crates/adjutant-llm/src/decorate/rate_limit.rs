@@ -12,7 +12,7 @@ use futures_core::Stream;
 use super::limiter::{Permit, Tokens};
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Estimate, Limiter, Model, ModelId, ModelInfo, Request, Usage};
 
-/// How many output tokens are taken beforehand at most: most replies are far shorter than they may be.
+/// The largest number of output tokens that are taken beforehand: most replies are far shorter than they may be.
 const MAX_OUTPUT_TAKEN: u64 = 4_096;
 
 /// A model whose requests wait until a [`Limiter`] lets them pass.
@@ -84,17 +84,17 @@ struct Limited {
     seen: SeenUsage,
 }
 
-/// What is known about what was used.
+/// The known part of a request's usage.
 #[derive(Debug, Default)]
 struct SeenUsage {
     started: bool,
-    /// What attempts used that were taken back.
+    /// The usage of attempts that were taken back.
     void: Usage,
-    /// What the attempt at hand used.
+    /// The usage of the attempt at hand.
     usage: Usage,
-    /// How many bytes were said.
+    /// The number of bytes of the reply so far.
     said: u64,
-    /// Whether the server has said what was used in the end.
+    /// True if the server has told the final usage.
     exact: bool,
 }
 

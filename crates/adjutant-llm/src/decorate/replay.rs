@@ -47,7 +47,7 @@ pub struct Replay {
     cassette: Arc<Cassette>,
     /// The exchanges that are still to be played, in their order.
     left: Mutex<HashMap<Fingerprint, VecDeque<usize>>>,
-    /// What is said of a model that the recording does not know: all but a price.
+    /// The info of a model that the recording does not know: everything but a price.
     unknown: ModelInfo,
 }
 
@@ -62,7 +62,7 @@ impl Replay {
         Self { cassette: Arc::new(cassette), left: Mutex::new(left), unknown }
     }
 
-    /// How many exchanges are still to be played.
+    /// Returns the number of exchanges that are still to be played.
     pub fn left(&self) -> usize {
         self.with_left(|left| left.values().map(VecDeque::len).sum())
     }
@@ -71,7 +71,7 @@ impl Replay {
         look(&mut self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Why there is no exchange for the request.
+    /// Returns the error that says why there is no exchange for the request.
     fn missing(&self, request: &Request, known: bool) -> Error {
         let exchanges = self.cassette.exchanges();
         let mut message = if known {

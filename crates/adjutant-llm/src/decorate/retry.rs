@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 use super::attempt::{Attempt, PendingChunks};
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, SystemWorld, World};
 
-/// How much of a wait is left to chance.
+/// The share of a wait that is left to chance.
 const JITTER: f64 = 0.25;
 
 /// A model that is asked again when it fails.
@@ -57,7 +57,7 @@ pub struct Retry {
     pub retract: bool,
 }
 
-/// What is tried again, how often, and after which waits.
+/// The rules of a retry: the errors that are tried again, the number of retries, and the waits before them.
 ///
 /// The wait before retry n, counted from 0, is `first_wait · 2ⁿ`, at most `longest_wait`, less up to a quarter of it by
 /// chance. A wait that the provider asked for is kept instead, to the letter.
@@ -65,7 +65,7 @@ pub struct Retry {
 /// Source: the retry rules of Anthropic's and OpenAI's clients, 2026-08.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a failed request is tried again; 2.
+    /// The largest number of retries of a failed request; 2 by default.
     pub max_retries: u32,
     /// The wait before the first retry; 0.5 s.
     pub first_wait: Duration,
@@ -115,7 +115,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait before the retry of this number, counted from 0; `None` if the error is not to be tried again.
+    /// Returns the wait before the retry of this number, counted from 0; `None` if the error is not to be tried again.
     fn wait(&self, error: &Error, retries: u32, world: &dyn World) -> Option<Duration> {
         let worth = error.details().should_retry.unwrap_or_else(|| self.kinds.contains(&error.kind()));
         if retries >= self.max_retries || !worth {

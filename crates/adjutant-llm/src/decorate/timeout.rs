@@ -91,7 +91,7 @@ struct Timed {
     model: ModelId,
     limits: TimeoutLimits,
     began: Option<Instant>,
-    /// Whether the first chunk has come.
+    /// True if the first chunk has come.
     seen: bool,
     /// Since when the model has been waited for.
     idle_since: Option<Instant>,

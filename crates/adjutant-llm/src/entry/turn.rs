@@ -29,9 +29,9 @@ pub struct OpenTurn {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unpaired turn: {calls} calls, {results} results")]
 pub struct Unpaired {
-    /// How many calls the reply holds.
+    /// The number of calls in the reply.
     pub calls: usize,
-    /// How many results were given.
+    /// The number of results that were given.
     pub results: usize,
 }
 
@@ -54,7 +54,7 @@ impl Turn {
         OpenTurn { reply, slots }
     }
 
-    /// What the model said.
+    /// Returns the reply of the model.
     pub fn reply(&self) -> &Arc<Reply> {
         &self.reply
     }
@@ -71,7 +71,7 @@ impl Turn {
 }
 
 impl OpenTurn {
-    /// What the model said.
+    /// Returns the reply of the model.
     pub fn reply(&self) -> &Arc<Reply> {
         &self.reply
     }

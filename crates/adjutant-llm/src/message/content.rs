@@ -1,4 +1,4 @@
-//! What a user message or a tool result is made of. What a model says is in `reply.rs`.
+//! The content of a user message or a tool result. The blocks of a model's reply are in `reply.rs`.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub enum Content {
 pub struct Image {
     /// The MIME type, for example `image/png`.
     pub media_type: Arc<str>,
-    /// Where the bytes are.
+    /// The place of the bytes.
     pub source: Source,
 }
 
@@ -39,11 +39,11 @@ pub struct Document {
     /// The file name shown to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Where the bytes are.
+    /// The place of the bytes.
     pub source: Source,
 }
 
-/// Where the bytes of an image or a document are.
+/// The place of the bytes of an image or a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What only the provider that made a block understands: kept exactly, sent back to the same model alone.
+//! Data that only the provider of a block understands: kept exactly, sent back to the same model alone.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl Extra {
         Self((!value.is_null()).then(|| Arc::new(value)))
     }
 
-    /// Whether there is nothing.
+    /// True if there is nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -1,4 +1,4 @@
-//! What a model said: blocks in order, how it stopped, and what it cost.
+//! The reply of a model: blocks in order, the reason of its end, and its cost.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::{
 pub struct Reply {
     /// The model that answered, as `provider/model`.
     pub model: ModelId,
-    /// What it said, in the order it was said.
+    /// The blocks, in the order in which they were said.
     pub blocks: Vec<Arc<Block>>,
-    /// How it stopped.
+    /// The reason of its end.
     pub stop: FinishReason,
     /// The provider's own word for how it stopped, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub raw_stop: Option<Arc<str>>,
-    /// What it used, normalised.
+    /// The usage, normalised.
     #[serde(default)]
     pub usage: Usage,
-    /// What it used, as the provider said it; `null` if it said nothing.
+    /// The usage as the provider told it; `null` if it told nothing.
     #[serde(default, skip_serializing_if = "is_null")]
     pub raw_usage: Arc<Value>,
     /// The provider's id of the reply, if it gave one.
@@ -59,7 +59,7 @@ pub struct Text {
     /// The text.
     #[serde(deserialize_with = "reading::text")]
     pub text: Arc<str>,
-    /// What its provider keeps with it, for example citations.
+    /// The data that its provider keeps with it, for example citations.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
@@ -73,10 +73,10 @@ pub struct Thinking {
     /// The provider's opaque proof, replayed unchanged to the same model.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub signature: Option<Arc<str>>,
-    /// Whether the text was withheld and `signature` holds the encrypted whole.
+    /// True if the text was withheld and `signature` holds the encrypted whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// What its provider keeps with it.
+    /// The data that its provider keeps with it.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
@@ -94,12 +94,12 @@ pub struct Call {
     /// The raw arguments exactly as the model wrote them; they need not be JSON.
     #[serde(deserialize_with = "reading::text")]
     pub args: Arc<str>,
-    /// What its provider keeps with it, for example a signature.
+    /// The data that its provider keeps with it, for example a signature.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
-/// How a reply stopped.
+/// The reason of a reply's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -153,7 +153,7 @@ impl Reply {
         texts.collect()
     }
 
-    /// Whether it holds neither a call nor text that is more than white space.
+    /// True if it holds neither a call nor text that is more than white space.
     pub fn is_silent(&self) -> bool {
         !self.blocks.iter().any(|block| match &**block {
             Block::Text(said) => !said.text.trim().is_empty(),
@@ -162,7 +162,7 @@ impl Reply {
         })
     }
 
-    /// Whether the calls of this reply may run: it was neither cut off nor refused.
+    /// True if the calls of this reply may run: it was neither cut off nor refused.
     pub fn may_run_calls(&self) -> bool {
         match self.stop {
             FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Paused => true,

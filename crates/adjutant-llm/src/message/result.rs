@@ -1,4 +1,4 @@
-//! What came of a call. Every call has exactly one result, whatever happened to it.
+//! The result of a call. Every call has exactly one, whatever happened to it.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use crate::Content;
 
-/// What came of a call: content for the model, details for the application, and how it ended.
+/// The result of a call: content for the model, details for the application, and its status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// How the call ended.
+    /// The status of the call at its end.
     pub status: Status,
-    /// What the model is shown.
+    /// The content that the model is shown.
     pub content: Vec<Content>,
-    /// What the application is shown; never sent to a model. `null` for none.
+    /// The details that the application is shown; never sent to a model. `null` for none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
-    /// Whether the run should end after this batch of calls.
+    /// The effect on the run: whether it should end after this batch of calls; `No` by default.
     #[serde(default, skip_serializing_if = "Terminate::is_no")]
     pub terminate: Terminate,
     /// The arguments that really ran, as JSON text, if they differ from the call's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arc<str>>,
-    /// Whether the call's turn is kept when the conversation is compacted.
+    /// True if the call's turn is kept when the conversation is compacted; false by default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
 }
 
-/// How a call ended. Everything but `Ok` is shown to the model as an error.
+/// The status of a call at its end. Everything but `Ok` is shown to the model as an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -57,7 +57,7 @@ pub enum Status {
     Truncated,
 }
 
-/// Whether a result ends the run.
+/// The effect of a result on its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -89,7 +89,7 @@ impl CallResult {
         }
     }
 
-    /// Whether the model is told that the call failed.
+    /// True if the model is told that the call failed.
     pub fn is_error(&self) -> bool {
         self.status != Status::Ok
     }

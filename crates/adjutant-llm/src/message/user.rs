@@ -9,17 +9,17 @@ use crate::{Content, ThreadId};
 /// A message to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserMessage {
-    /// What the message is made of, in order.
+    /// The parts of the message, in order.
     pub content: Vec<Content>,
-    /// Who the message came from.
+    /// The origin of the message; a person by default.
     #[serde(default)]
     pub origin: Origin,
-    /// Whether the message is kept when the conversation is compacted.
+    /// True if the message is kept when the conversation is compacted; false by default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
 }
 
-/// Who a user message came from.
+/// The origin of a user message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -59,7 +59,7 @@ impl UserMessage {
         Self::new(vec![Content::text(text)])
     }
 
-    /// Whether the message holds nothing that a model could read: no content, or only blank text.
+    /// True if the message holds nothing that a model could read: no content, or only blank text.
     pub fn is_empty(&self) -> bool {
         self.content.iter().all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))
     }

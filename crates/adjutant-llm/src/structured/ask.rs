@@ -9,10 +9,10 @@ use crate::{
     Violation,
 };
 
-/// Who speaks in the instructions that are added to a conversation.
+/// The origin of the instructions that are added to a conversation.
 const SPEAKER: &str = "structured_output";
 
-/// How the answer is asked for.
+/// The way in which the answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// By the wire's own mode.
@@ -37,7 +37,7 @@ impl Mode {
         }
     }
 
-    /// Whether the answer is the arguments of a call.
+    /// True if the answer is the arguments of a call.
     pub(super) fn calls(self) -> bool {
         matches!(self, Mode::Forced | Mode::Called)
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Error, ErrorKind, Format, Schema, Violation};
 
-/// How many characters the name of a format may have.
+/// The largest number of characters in the name of a format.
 const MAX_NAME: usize = 64;
 /// The one field of a wrapping object.
 const FIELD: &str = "value";

@@ -8,11 +8,11 @@ use crate::{
     json::{self, Misread},
 };
 
-/// How many places of a text are tried as the begin of an object.
+/// The largest number of places of a text that are tried as the begin of an object.
 const MAX_BEGINS: usize = 64;
-/// How many wrong places a model is shown.
+/// The largest number of wrong places that a model is shown.
 const MAX_LISTED: usize = 20;
-/// How many characters of a place, and of the message about it, it is shown.
+/// The largest number of characters that are shown of a place, and of the message about it.
 const MAX_TEXT: usize = 300;
 
 /// The answer that a reply gives, or what is wrong with it.
@@ -51,7 +51,7 @@ pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Va
     })
 }
 
-/// What is wrong with an answer as a whole.
+/// Returns the violation of an answer as a whole.
 pub(super) fn whole(message: String) -> Violation {
     Violation { path: String::new(), message }
 }

@@ -1,4 +1,4 @@
-//! What was said, as JSON text in the shape of the conventions. Bounded: the newest messages are kept.
+//! The messages as JSON text in the shape of the conventions. Bounded: the newest messages are kept.
 //!
 //! Source: open-telemetry/semantic-conventions-genai, `docs/gen-ai/non-normative/models.py` (2026).
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::semconv;
 use crate::{Block, Call, CallResult, Content, Entry, Reply, Source, Transcript};
 
-/// How many bytes of what was said one attribute holds.
+/// The largest number of bytes of messages in one attribute.
 const MAX_BYTES: usize = 256 * 1_024;
 
 /// The value as JSON text.
@@ -40,7 +40,7 @@ pub(super) fn input(entries: &Transcript) -> String {
     format!("[{}]", kept.join(","))
 }
 
-/// What a model said.
+/// Returns the reply of a model.
 pub(super) fn output(reply: &Reply) -> String {
     let message = json(&json!([{
         "role": "assistant",

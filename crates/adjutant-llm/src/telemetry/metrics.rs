@@ -18,12 +18,12 @@ pub fn unit_of(metric: &str) -> Option<&'static str> {
     if name.starts_with("usage.") { Some("{token}") } else { Some("s") }
 }
 
-/// Whether anyone listens.
+/// True if anyone listens.
 pub(super) fn wanted() -> bool {
     tracing::enabled!(target: METRICS_TARGET, Level::DEBUG)
 }
 
-/// What is measured of one call of a model.
+/// The measures of one call of a model.
 pub(super) struct Measured<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,

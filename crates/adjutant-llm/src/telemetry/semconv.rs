@@ -7,7 +7,7 @@ use crate::{ErrorKind, FinishReason};
 /// The version of the conventions: the general ones that those for generative AI are written against.
 pub const VERSION: &str = "1.44.0";
 
-/// What is done: [`CHAT`], [`INVOKE_AGENT`] or [`EXECUTE_TOOL`].
+/// The operation: [`CHAT`], [`INVOKE_AGENT`] or [`EXECUTE_TOOL`].
 pub const OPERATION_NAME: &str = "gen_ai.operation.name";
 /// A call of a model.
 pub const CHAT: &str = "chat";
@@ -15,33 +15,33 @@ pub const CHAT: &str = "chat";
 pub const INVOKE_AGENT: &str = "invoke_agent";
 /// A call of a tool.
 pub const EXECUTE_TOOL: &str = "execute_tool";
-/// Who serves the model; see [`provider`].
+/// The provider that serves the model; see [`provider`].
 pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
 /// The conversation.
 pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-/// What the reply is: `text` or `json`.
+/// The type of the reply: `text` or `json`.
 pub const OUTPUT_TYPE: &str = "gen_ai.output.type";
-/// What an operation failed of; see [`error_type`].
+/// The kind of the failure; see [`error_type`].
 pub const ERROR_TYPE: &str = "error.type";
 
 /// The model that is asked.
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
-/// How many tokens the reply may have.
+/// The largest number of tokens of the reply.
 pub const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 /// Randomness.
 pub const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
 /// Texts that end the reply; a list.
 pub const REQUEST_STOP_SEQUENCES: &str = "gen_ai.request.stop_sequences";
-/// How much to think.
+/// The effort of thinking.
 pub const REQUEST_REASONING_LEVEL: &str = "gen_ai.request.reasoning.level";
-/// Whether the reply is streamed.
+/// True if the reply is streamed.
 pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
 
 /// The provider's id of the reply.
 pub const RESPONSE_ID: &str = "gen_ai.response.id";
 /// The model that answered.
 pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
-/// How the reply stopped; a list of one, see [`finish_reason`].
+/// The reason of the reply's end; a list of one, see [`finish_reason`].
 pub const RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Seconds from the request to the first piece of the reply.
 pub const RESPONSE_TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
@@ -59,7 +59,7 @@ pub const USAGE_REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
 
 /// The conversation that the model is shown; JSON text.
 pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
-/// What the model said; JSON text.
+/// The reply of the model; JSON text.
 pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 /// The system prompt; JSON text.
 pub const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
@@ -70,7 +70,7 @@ pub const AGENT_ID: &str = "gen_ai.agent.id";
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
 /// The name of a tool.
 pub const TOOL_NAME: &str = "gen_ai.tool.name";
-/// What a tool is; always `function`.
+/// The type of a tool; always `function`.
 pub const TOOL_TYPE: &str = "gen_ai.tool.type";
 /// The id of a call.
 pub const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
@@ -94,7 +94,7 @@ pub fn provider(of: &str) -> &str {
     }
 }
 
-/// How a reply stopped, as the conventions name it.
+/// Returns the reason of a reply's end, as the conventions name it.
 pub fn finish_reason(stop: FinishReason) -> &'static str {
     match stop {
         FinishReason::End | FinishReason::Sequence => "stop",
@@ -106,7 +106,7 @@ pub fn finish_reason(stop: FinishReason) -> &'static str {
     }
 }
 
-/// What went wrong, for `error.type`: the name of the kind.
+/// Returns the failure for `error.type`: the name of the kind.
 pub fn error_type(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Config => "config",

@@ -80,7 +80,7 @@ struct Watched {
     call: Option<Call>,
 }
 
-/// What is known of a call that goes on.
+/// The known facts of a call that goes on.
 struct Call {
     span: Span,
     contents: Contents,
@@ -91,7 +91,7 @@ struct Call {
     attempt: Usage,
 }
 
-/// How a call ended.
+/// The end of a call.
 enum SpanEnd<'a> {
     Reply(&'a Reply),
     Error(&'static str, &'a str),

@@ -18,7 +18,7 @@ const TEXT_BYTES_PER_TOKEN: u64 = 4;
 const PAGE_BYTES_PER_TOKEN: u64 = 16;
 /// Tokens of one page, and of as many pages as providers take.
 const PAGE_TOKENS: (u64, u64) = (2_000, 200_000);
-/// How many segments of a JPEG are looked at for its size.
+/// The largest number of segments of a JPEG that are looked at for its size.
 const MAX_SEGMENTS: usize = 256;
 
 /// The tokens of a picture: by its width and height if its head is readable.

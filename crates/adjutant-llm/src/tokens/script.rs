@@ -1,11 +1,11 @@
 //! The weight of a text by its scripts, in quarters of a token.
 
-/// How many bytes are looked at together; a run of ASCII of this length costs one comparison.
+/// The number of bytes that are looked at together; a run of ASCII of this length costs one comparison.
 const RUN: usize = 16;
 /// The weight of a character by its first byte; continuation bytes weigh nothing.
 const WEIGHTS: [u8; 256] = weights();
 
-/// What a text weighs, in quarters of a token.
+/// Returns the weight of a text, in quarters of a token.
 pub(super) fn quarters(text: &str) -> u64 {
     let bytes = text.as_bytes();
     if bytes.is_ascii() {

@@ -1,4 +1,4 @@
-//! Where the encoded bytes of a transcript are kept. What is in a slot is the business of the wire that made it.
+//! The slots that keep the encoded bytes of a transcript. Only the wire that made a slot knows its content.
 
 use std::{
     any::Any,
@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// How many encodings one transcript keeps: two models in turn on two wires.
+/// The largest number of encodings that one transcript keeps: two models in turn on two wires.
 const MAX_SLOTS: usize = 4;
 
 /// The encodings of one transcript: at most four, keyed by wire, dialect and model.

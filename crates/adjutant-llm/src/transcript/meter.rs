@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::Transcript;
 use crate::{EntryId, Usage, entry::Entry, tokens::result};
 
-/// How much older reports weigh against a new one, in percent.
+/// The weight of older reports against a new one, in percent.
 const MEMORY_PERCENT: u64 = 50;
-/// How far a correction goes: an estimate is at least divided and at most multiplied by this.
+/// The largest correction: an estimate is at least divided and at most multiplied by this.
 const MAX_FACTOR: u128 = 4;
 
 /// Learns from reported sizes how far estimates are off. One for each model and conversation.
@@ -31,7 +31,7 @@ impl Meter {
         self.reported = kept(self.reported).saturating_add(reported);
     }
 
-    /// What an estimate is taken for, in tokens: between a quarter and four times of it.
+    /// Returns the corrected estimate, in tokens: between a quarter and four times of it.
     pub fn corrected(&self, estimate: u64) -> u64 {
         if self.estimated == 0 {
             return estimate;
@@ -42,8 +42,8 @@ impl Meter {
         u64::try_from(bounded).unwrap_or(u64::MAX)
     }
 
-    /// How much of the context window is used, in tokens: what the reply of entry `turn` reported, the results of its
-    /// calls, and the corrected estimates of the entries after it.
+    /// Returns the used part of the context window, in tokens: the report of the reply in entry `turn`, the results of
+    /// its calls, and the corrected estimates of the entries after it.
     ///
     /// Without that entry among `entries`, or with an empty report, all of it is estimated. A report that is older
     /// than the last change of the view speaks of another context: leave it out, by giving `Usage::default()`.

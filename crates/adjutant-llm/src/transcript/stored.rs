@@ -1,4 +1,4 @@
-//! How entries are read again: those of a log, and those of a transcript with their places.
+//! Reads entries again: those of a log, and those of a transcript with their places.
 
 use std::fmt;
 

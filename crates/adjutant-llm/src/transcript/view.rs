@@ -1,4 +1,4 @@
-//! What the next request shows: the fold of recorded edits. Nothing edits it in place.
+//! The view that the next request shows: the fold of recorded edits. Nothing edits it in place.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub enum Edit {
     Replace {
         /// The entry that gives way.
         at: EntryId,
-        /// What is shown instead.
+        /// The entry that is shown instead.
         with: Entry,
     },
     /// Shows a summary in the place of everything up to and including an entry.
@@ -52,7 +52,7 @@ pub enum Edit {
 #[error("the edit does not fit the view at entry {}", .0.0)]
 pub struct EditError(pub EntryId);
 
-/// What the next request shows.
+/// The view that the next request shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct View {
@@ -65,7 +65,7 @@ impl View {
         Self { items }
     }
 
-    /// What is shown, oldest first.
+    /// Returns the entries that are shown, oldest first.
     pub fn items(&self) -> &Transcript {
         &self.items
     }

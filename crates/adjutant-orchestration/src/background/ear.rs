@@ -1,10 +1,10 @@
-//! Who hears of the end of a task: the run that launched it, or the session that it is kept for.
+//! The receiver of a task's end: the run that launched it, or the session that it is kept for.
 
 use adjutant_agent::{Agent, Error, Queued, RunLine};
 use adjutant_llm::UserMessage;
 use serde_json::Value;
 
-/// Who hears of the end of a task.
+/// The receiver of a task's end.
 pub(super) enum Ear {
     /// The run of the call that launched it; later, the next run of its session.
     Run(RunLine),

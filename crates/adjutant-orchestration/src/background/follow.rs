@@ -18,11 +18,11 @@ use crate::{
     text::ellipsed,
 };
 
-/// How many bytes of a result the message holds that tells it.
+/// The largest number of bytes of a result in the message that tells it.
 const MAX_TOLD_BYTES: usize = 4_000;
-/// How many bytes of a result are kept.
+/// The largest number of bytes of a result that are kept.
 const MAX_KEPT_BYTES: usize = 100_000;
-/// How many bytes a line of progress has.
+/// The largest number of bytes of a line of progress.
 const MAX_LINE_BYTES: usize = 200;
 
 /// Looks after a task until it has ended.

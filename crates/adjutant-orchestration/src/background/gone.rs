@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{TaskState, launch::Mark, task_table::TaskTable};
 
-/// How many tasks one reminder names.
+/// The largest number of tasks that one reminder names.
 const MAX_NAMED: usize = 20;
 
 /// Tells the model of tasks that are gone.
@@ -38,11 +38,11 @@ impl Gone {
         Self { table: Arc::clone(table) }
     }
 
-    /// Whether nothing will be heard of a task any more.
+    /// True if nothing will be heard of a task any more.
     fn is_gone(&self, by: &ThreadId, id: &str, open: &OpenTask) -> bool {
         match self.table.get(&open.session, by, id) {
             Ok(task) => task.state() == TaskState::Cancelled && task.is_read(),
-            // What is kept is somewhere, whether this program has looked for it or not.
+            // A task that is kept is somewhere, even if this program has not looked for it.
             Err(_) => !open.kept,
         }
     }

@@ -57,7 +57,7 @@ impl Hook<AfterTurn> for Hold {
     }
 }
 
-/// Whether the run would end after this turn if nothing were said, because its agent has answered.
+/// True if the run would end after this turn if nothing were said, because its agent has answered.
 fn ends(point: &AfterTurn) -> bool {
     !point.stop && point.results.iter().all(|result| result.terminate == Terminate::IfAll)
 }

@@ -23,7 +23,7 @@ use crate::{
     child_run::{AgentEnd, TaskState, with_task},
 };
 
-/// What `background.launched` says of a kept task, so that it can be found again.
+/// The data of `background.launched` for a kept task, so that it can be found again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Launched {
     pub(super) task_id: Arc<str>,
@@ -37,7 +37,7 @@ pub(super) struct Launched {
     pub(super) max_turns: Option<u32>,
 }
 
-/// Where the log of a kept task stands.
+/// The state of a kept task's log.
 pub(super) enum Stands {
     /// Nothing has begun.
     Fresh,
@@ -136,7 +136,7 @@ async fn unfinished(journal: &dyn Journal, log: &LogId) -> Result<Vec<(ThreadId,
         let Record::App { kind, data, .. } = &stamped.record else { continue };
         match &**kind {
             "background.launched" => {
-                // What is not kept has no prompt here.
+                // A task that is not kept has no prompt here.
                 if let Ok(launched) = Launched::deserialize(data) {
                     found.insert((stamped.thread.clone(), launched.number), launched);
                 }

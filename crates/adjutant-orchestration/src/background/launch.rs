@@ -1,4 +1,4 @@
-//! How a task is launched: its id, its agent as a child of the run, and who looks after it.
+//! The launch of a task: its id, its agent as a child of the run, and the program that looks after it.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::{child_run::with_task, text::ellipsed};
 
 /// The key of the child in its call.
 const KEY: &str = "task";
-/// How many bytes of a task are kept to be shown.
+/// The largest number of bytes of a task that are kept to be shown.
 const MAX_TASK_BYTES: usize = 500;
 /// The version of `background.launched` and `background.ended`.
 pub(super) const VERSION: u32 = 1;
 
-/// What is to be launched.
+/// The task that is to be launched.
 pub(super) struct LaunchOrder {
     pub(super) name: Arc<str>,
     pub(super) agent: Agent,
@@ -33,7 +33,7 @@ pub(super) struct LaunchOrder {
     pub(super) keep: bool,
 }
 
-/// What results of calls say to the application about tasks; it is found again in the history.
+/// The marks about tasks in the details of results, for the application; they are found again in the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mark {
@@ -56,7 +56,7 @@ impl Mark {
         json!({ "background": self })
     }
 
-    /// What the details of a result say.
+    /// Returns the mark in the details of a result.
     pub(super) fn of(details: &Value) -> Option<Self> {
         Self::deserialize(details.get("background")?).ok()
     }

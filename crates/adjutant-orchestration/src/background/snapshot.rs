@@ -1,4 +1,4 @@
-//! What applications see of tasks in the background.
+//! The view that applications have of tasks in the background.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ pub struct TaskSnapshot {
     pub agent: Arc<str>,
     /// The thread of the agent that does it.
     pub thread: ThreadId,
-    /// What it is to do.
+    /// The task to do.
     pub task: Arc<str>,
-    /// Where it stands.
+    /// The state of the task.
     pub state: TaskState,
-    /// What its agent said or did last, in one line.
+    /// The newest words or deeds of its agent, in one line.
     pub progress: Arc<str>,
     /// Its answer, or why there is none; empty while it runs.
     pub text: Arc<str>,
-    /// What it used, once it has ended.
+    /// The usage, once the task has ended.
     pub usage: Usage,
-    /// Whether the agent that launched it knows the text.
+    /// True if the agent that launched it knows the text.
     pub read: bool,
 }
 

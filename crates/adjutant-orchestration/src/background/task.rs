@@ -19,7 +19,7 @@ pub(super) struct BackgroundTask {
     pub(super) agent: Arc<str>,
     pub(super) thread: ThreadId,
     pub(super) task: Arc<str>,
-    /// Whether it outlives the run that launched it.
+    /// True if it outlives the run that launched it.
     pub(super) kept: bool,
     /// The wish that it stops.
     pub(super) wish: Cancel,
@@ -27,7 +27,7 @@ pub(super) struct BackgroundTask {
     told: Mutex<LaunchNotice>,
 }
 
-/// Where a task stands.
+/// The standing of a task.
 #[derive(Debug, Clone)]
 pub(super) struct TaskStanding {
     pub(super) state: TaskState,
@@ -36,19 +36,19 @@ pub(super) struct TaskStanding {
     pub(super) usage: Usage,
 }
 
-/// What the agent that launched a task knows of its end.
+/// The notice of a task's end to the agent that launched it.
 #[derive(Debug, Default)]
 struct LaunchNotice {
-    /// Who wished that it stops.
+    /// The agent or program that wished that it stops.
     stopper: Stopper,
-    /// Whether a message that tells it was queued, and holds the whole text.
+    /// True if a message that tells it was queued, and holds the whole text.
     whole: bool,
     /// That message, as long as it can be taken back.
     notice: Option<Queued>,
     read: bool,
 }
 
-/// Who wished that a task stops.
+/// The agent or program that wished that a task stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Stopper {
     /// Nobody, or the run, which ended.
@@ -60,7 +60,7 @@ pub(super) enum Stopper {
     Application,
 }
 
-/// What a task is made of.
+/// The parts of a new task.
 pub(super) struct NewTask {
     pub(super) session: LogId,
     pub(super) by: ThreadId,
@@ -133,7 +133,7 @@ impl BackgroundTask {
         (told.notice, told.whole) = (notice, whole);
     }
 
-    /// Whether a message that tells its end waits to be placed.
+    /// True if a message that tells its end waits to be placed.
     pub(super) fn is_told(&self) -> bool {
         self.told().notice.as_ref().is_some_and(Queued::is_queued)
     }
@@ -148,7 +148,7 @@ impl BackgroundTask {
         }
     }
 
-    /// Whether the agent that launched it knows how it ended: it asked, it was told the whole, or nothing came of it.
+    /// True if the agent that launched it knows how it ended: it asked, it was told the whole, or nothing came of it.
     pub(super) fn is_read(&self) -> bool {
         let told = self.told();
         let placed = told.whole && !told.notice.as_ref().is_some_and(Queued::is_queued);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How many ids an error names.
+/// The largest number of ids that an error names.
 const MAX_NAMED: usize = 10;
 
 /// The tasks of all agents.
@@ -39,9 +39,9 @@ impl TaskTable {
         &self.options
     }
 
-    /// Where kept tasks are kept; the first one stays.
+    /// Sets the journal in which kept tasks are kept; the first one stays.
     pub(super) fn keep_in(&self, journal: Arc<dyn Journal>) {
-        // Whoever was first is documented to stay.
+        // The first journal is documented to stay.
         let _ = self.journal.set(journal);
     }
 
@@ -154,7 +154,7 @@ impl TaskTable {
     }
 }
 
-/// Whether a task came to something that the agent which launched it does not know.
+/// True if a task has a result that the agent which launched it does not know.
 fn is_unread(task: &Arc<BackgroundTask>) -> bool {
     task.state().is_ended() && !task.is_read()
 }

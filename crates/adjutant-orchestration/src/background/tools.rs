@@ -17,16 +17,16 @@ use super::{
 };
 use crate::{Error, ErrorKind, text::ellipsed};
 
-/// How long `get_task` waits at most.
+/// The longest wait of `get_task`.
 const MAX_WAIT: Duration = Duration::from_secs(3_600);
-/// How long `stop_task` waits for a task to end.
+/// The time that `stop_task` waits for a task to end.
 const STOP_WAIT: Duration = Duration::from_secs(5);
-/// What a call may take beyond what it waits for.
+/// The time that a call may take beyond its wait.
 const SLACK: Duration = Duration::from_secs(60);
-/// How many bytes of a result `get_task` shows.
+/// The largest number of bytes of a result that `get_task` shows.
 const MAX_SHOWN_BYTES: usize = 50_000;
 
-/// What any of the tools is called with.
+/// The arguments of any of the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Args {
@@ -156,7 +156,7 @@ async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallRes
 async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
     let task = table.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
     let was_running = task.stop(Stopper::Model);
-    // What it came to is known only when it has ended.
+    // The result is known only when the task has ended.
     let _ = tokio::time::timeout(STOP_WAIT, task.ended()).await;
     let state = task.state();
     let message = match (was_running, state) {

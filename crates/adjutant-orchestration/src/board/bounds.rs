@@ -1,4 +1,4 @@
-//! How much of a task there may be.
+//! The bounds of a task.
 
 use std::sync::Arc;
 

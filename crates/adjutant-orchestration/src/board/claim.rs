@@ -1,4 +1,4 @@
-//! Who works on a task: claiming it, keeping it, giving it back, giving it to another.
+//! The worker of a task: claiming it, keeping it, giving it back, giving it to another.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How many ready tasks are read at once.
+/// The number of ready tasks that are read at once.
 const WINDOW: usize = 256;
 
-/// Which tasks a claim may be of.
+/// The tasks that a claim may be of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Anything,
@@ -186,7 +186,7 @@ impl Board {
         Ok(if is_first { Some(own.key) } else { window.ready.pop_front() })
     }
 
-    /// What is known without looking: the next task or that there is none. `None` if one must look.
+    /// Returns the next task, or that there is none, if that is known without looking. `None` if one must look.
     fn known(&self, agent: &str, queue: Version) -> Option<Option<Arc<str>>> {
         let mut window = self.shared.window();
         window.is_at(queue);
@@ -230,7 +230,7 @@ fn prolong(task: &mut Task, now: u64, lease_ms: u64) {
     }
 }
 
-/// Why an attempt came to nothing whose worker was not heard of.
+/// Returns the reason of an attempt that failed because nothing was heard of its worker.
 pub(super) fn lost_by(holder: &str) -> Arc<str> {
     format!("its worker {holder} was not heard of until its lease ran out").into()
 }
@@ -268,7 +268,7 @@ fn lease_ms(agent: &str, lease: Duration) -> Result<u64, Error> {
 }
 
 impl VersionedTask {
-    /// Whether the lease of its worker has run out.
+    /// True if the lease of its worker has run out.
     pub(super) fn is_lapsed(&self, now: u64) -> bool {
         self.task.lease.as_ref().is_some_and(|lease| lease.until_ms <= now)
     }

@@ -1,4 +1,4 @@
-//! How a task ends, and how it begins again.
+//! The end of a task, and its new begin.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Board {
     }
 }
 
-/// Whether the agent has ended it just so before.
+/// True if the agent has ended it just so before.
 fn is_done(task: &Task, agent: &str, finish: &Finish) -> bool {
     let status = if finish.is_completed { TaskStatus::Completed } else { TaskStatus::Failed };
     task.status == status

@@ -1,4 +1,5 @@
-//! What depends on what: creating tasks behind others, changing that without a cycle, and telling those that waited.
+//! The dependencies of tasks: creating tasks behind others, changing that without a cycle, and telling those that
+//! waited.
 
 use std::collections::HashSet;
 
@@ -11,11 +12,11 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How many tasks are looked at to find out whether a change would make a cycle.
+/// The largest number of tasks that are looked at to find out if a change would make a cycle.
 const MAX_WALK: usize = 10_000;
-/// How many dependents are read at once.
+/// The number of dependents that are read at once.
 const PAGE: usize = 256;
-/// How many tasks are looked at side by side.
+/// The number of tasks that are looked at side by side.
 const AT_ONCE: usize = 16;
 
 impl Board {
@@ -48,7 +49,7 @@ impl Board {
         Err(busy(&id))
     }
 
-    /// What keeps a task from being claimed: its dependencies that are not completed, and how they stand.
+    /// Returns the blockers of a task: its dependencies that are not completed, with their status.
     ///
     /// # Errors
     /// `Store`.

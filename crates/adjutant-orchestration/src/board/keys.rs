@@ -57,13 +57,13 @@ pub(super) fn last(key: &str) -> TaskId {
     TaskId::from(key.rsplit('/').next().unwrap_or_default())
 }
 
-/// When a lease ends, by its key.
+/// Returns the end of a lease, by its key.
 pub(super) fn end_of(key: &str) -> Option<u64> {
     let (until, _) = key.strip_prefix(LEASES)?.split_once('/')?;
     u64::from_str_radix(until, 16).ok()
 }
 
-/// Where a task stands in an index: among the ready ones, among the claimed ones, or nowhere.
+/// Returns the place of a task in an index: among the ready ones, among the claimed ones, or none.
 pub(super) fn place(task: &Task) -> Option<String> {
     match (task.status, &task.lease, &task.assignee) {
         (TaskStatus::InProgress, Some(lease), _) => Some(format!("{LEASES}{:016x}/{}", lease.until_ms, task.id)),

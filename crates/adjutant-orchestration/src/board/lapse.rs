@@ -1,13 +1,14 @@
-//! What nobody does by itself: leases that ran out, and dependents that were not told because someone died in between.
+//! The work that no agent does by itself: leases that ran out, and dependents that were not told because a program
+//! died.
 
 use adjutant_agent::kv::{Change, Scan};
 
 use super::{Action, Board, Task, TaskId, claim::lost_by, keys, table::step};
 use crate::Error;
 
-/// How often leases are looked at while there are ready tasks, in milliseconds.
+/// The time between two looks at the leases while there are ready tasks, in milliseconds.
 const TEND_EVERY_MS: u64 = 1_000;
-/// How many keys are read at once.
+/// The number of keys that are read at once.
 const PAGE: usize = 64;
 
 impl Board {

@@ -11,10 +11,10 @@ use crate::Error;
 /// The most tasks of one page.
 pub const MAX_PAGE: usize = 1_000;
 
-/// How many tasks are read at once.
+/// The number of tasks that are read at once.
 const CHUNK: usize = 256;
 
-/// Which tasks are listed.
+/// The choice of tasks that are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskQuery {
@@ -26,7 +26,7 @@ pub struct TaskQuery {
     pub is_blocked: Option<bool>,
     /// Only those behind this one.
     pub after: Option<TaskId>,
-    /// How many at most; 1 to [`MAX_PAGE`], 50 by itself.
+    /// The largest number of tasks; 1 to [`MAX_PAGE`], 50 by default.
     pub limit: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct TaskQuery {
 pub struct TaskPage {
     /// The tasks, oldest first.
     pub tasks: Vec<ListedTask>,
-    /// Where the next page begins, if there may be one.
+    /// The task with which the next page begins, if there may be one.
     pub next: Option<TaskId>,
 }
 
@@ -59,7 +59,7 @@ pub struct Blocker {
     pub id: TaskId,
     /// Its title.
     pub title: Arc<str>,
-    /// Where it stands.
+    /// The status of the task.
     pub status: TaskStatus,
 }
 

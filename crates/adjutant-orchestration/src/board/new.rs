@@ -1,4 +1,4 @@
-//! What is said of a task when it is created, edited and finished.
+//! The parts of a task that are given when it is created, edited and finished.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct NewTask {
     pub(super) key: Option<Arc<str>>,
 }
 
-/// What is changed of a task; what is not mentioned stays.
+/// A change of a task; a field that is not mentioned stays.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskEdit {
     pub(super) title: Option<Arc<str>>,
@@ -35,7 +35,7 @@ pub struct TaskEdit {
     pub(super) acceptance_criteria: Option<Vec<Arc<str>>>,
 }
 
-/// How a worker ends its work on a task.
+/// The end of a worker's work on a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     pub(super) is_completed: bool,

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::{ListedTask, Task, TaskPage};
 use crate::text::counted;
 
-/// How many bytes of a description and of a result are shown.
+/// The largest number of bytes of a description and of a result that are shown.
 const MAX_SHOWN_BYTES: usize = 8_000;
-/// How many bytes of a criterion, of a proof and of caveats are shown.
+/// The largest number of bytes of a criterion, of a proof and of caveats that are shown.
 const MAX_TEXT_BYTES: usize = 1_000;
-/// How many bytes of metadata are shown; of more, only how many there are.
+/// The largest number of bytes of metadata that are shown; of more, only the size.
 const MAX_METADATA_BYTES: usize = 4_000;
 
 /// A page of tasks, each with what is needed to choose one.

@@ -1,11 +1,11 @@
-//! Which action is possible in which status, and what it leads to: the one table of it.
+//! The one table of the actions that are possible in each status, and of the status after them.
 
 use std::fmt;
 
 use super::{Task, TaskStatus};
 use crate::{Error, ErrorKind};
 
-/// What can be done with a task.
+/// An action on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
@@ -29,9 +29,9 @@ pub enum Action {
     Cancel,
     /// It should be tried again.
     Retry,
-    /// What it says is changed.
+    /// Its texts are changed.
     Edit,
-    /// What it depends on is changed.
+    /// Its dependencies are changed.
     Depend,
     /// It is deleted.
     Delete,
@@ -40,7 +40,7 @@ pub enum Action {
 use Action as A;
 use TaskStatus as S;
 
-/// What is possible, row by row; nothing else is.
+/// The possible actions, row by row; no other one is possible.
 const TABLE: [(TaskStatus, &[(Action, TaskStatus)]); 5] = [
     (
         S::Pending,
@@ -91,7 +91,7 @@ impl Action {
         A::Delete,
     ];
 
-    /// What is said of it in "it cannot be …".
+    /// Returns the word for it in "it cannot be …".
     fn done(self) -> &'static str {
         match self {
             A::Claim => "claimed",

@@ -1,4 +1,4 @@
-//! What a task is, and how it is kept.
+//! A task, and the form in which it is kept.
 
 use std::{fmt, sync::Arc};
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::{Error, ErrorKind};
 
-/// How many letters an id has.
+/// The number of letters of an id.
 const ID_BYTES: usize = 32;
-/// How many letters of what is no id are told.
+/// The largest number of letters that are told of a text that is no id.
 const MAX_SHOWN: usize = 60;
 
 /// The id of a task; ids of later tasks come later in the order of texts.
@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 60;
 #[serde(transparent)]
 pub struct TaskId(pub Arc<str>);
 
-/// Where a task stands. Whether it is blocked is told by its dependencies.
+/// The status of a task. Its dependencies tell if it is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -44,13 +44,13 @@ pub struct Lease {
     pub until_ms: u64,
 }
 
-/// What shows that a criterion is met.
+/// The evidence that a criterion is met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Evidence {
     /// The criterion, as the task has it.
     pub criterion: Arc<str>,
-    /// What shows it.
+    /// The proof.
     pub proof: Arc<str>,
 }
 
@@ -60,60 +60,60 @@ pub struct Evidence {
 pub struct Task {
     /// Its id.
     pub id: TaskId,
-    /// What it is, in a line. Any text: it is data, whatever it looks like.
+    /// The title, in a line. Any text: it is data, whatever it looks like.
     pub title: Arc<str>,
-    /// What there is to know about it.
+    /// The description.
     #[serde(default)]
     pub description: Arc<str>,
-    /// Where it stands.
+    /// The status.
     pub status: TaskStatus,
     /// The higher, the earlier it is claimed.
     #[serde(default)]
     pub priority: i32,
-    /// Who works on it, who it is reserved for, or who worked on it last.
+    /// The agent that works on it, that it is reserved for, or that worked on it last.
     #[serde(default)]
     pub assignee: Option<Arc<str>>,
-    /// What must be completed before it can be claimed.
+    /// The tasks that must be completed before it can be claimed.
     #[serde(default)]
     pub dependencies: Vec<TaskId>,
-    /// What the application knows about it.
+    /// The application's own data about it.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// What must be shown for it to be completed.
+    /// The criteria that must be shown to be met for it to be completed.
     #[serde(default)]
     pub acceptance_criteria: Vec<Arc<str>>,
-    /// What was shown.
+    /// The evidence that was shown.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
-    /// What came of it, or why it failed.
+    /// The result, or the reason of the failure.
     #[serde(default)]
     pub result: Option<Arc<str>>,
-    /// What is to be minded about the result.
+    /// The caveats about the result.
     #[serde(default)]
     pub caveats: Option<Arc<str>>,
-    /// Why the attempt before this one came to nothing.
+    /// The reason why the attempt before this one failed.
     #[serde(default)]
     pub last_failure: Option<Arc<str>>,
-    /// Who created it.
+    /// The creator.
     #[serde(default)]
     pub created_by: Arc<str>,
-    /// When it was created, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was created, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// When it was changed last, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was changed last, in milliseconds since 1970-01-01 UTC.
     pub updated_ms: u64,
-    /// How often someone began to work on it.
+    /// The number of times that an agent began to work on it.
     #[serde(default)]
     pub attempts: u32,
-    /// How many workers in a row lost it, because their leases ran out.
+    /// The number of workers in a row that lost it, because their leases ran out.
     #[serde(default)]
     pub lost: u32,
-    /// Who has it and for how long, while it is in progress.
+    /// The lease of the agent that has it, while it is in progress.
     #[serde(default)]
     pub lease: Option<Lease>,
-    /// How many tasks depend on it.
+    /// The number of tasks that depend on it.
     #[serde(default)]
     pub dependents: u32,
-    /// Whether a dependency was still to be completed when this was looked at last; never set once all are.
+    /// True if a dependency was still to be completed when this was looked at last; never set once all are.
     #[serde(default)]
     pub(super) waits: bool,
     /// By what name it was created at most once.
@@ -126,7 +126,7 @@ impl TaskId {
         Self(format!("{number:032x}").into())
     }
 
-    /// Whether a task can have this id; what cannot is never looked up.
+    /// True if a task can have this id; a text that cannot be one is never looked up.
     pub(super) fn is_possible(&self) -> bool {
         self.0.len() == ID_BYTES && self.0.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
@@ -156,14 +156,14 @@ impl TaskStatus {
         }
     }
 
-    /// Whether nothing more happens unless someone asks for it.
+    /// True if nothing more happens unless someone asks for it.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
 impl Task {
-    /// Whether an agent holds it, be the lease over or not.
+    /// True if an agent holds it, be the lease over or not.
     pub fn is_held_by(&self, agent: &str) -> bool {
         self.lease.as_ref().is_some_and(|lease| &*lease.holder == agent)
     }

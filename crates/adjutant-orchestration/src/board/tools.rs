@@ -13,18 +13,18 @@ use serde_json::{Map, Value, json};
 use super::{Board, Finish, MAX_KEY_BYTES, NewTask, TaskEdit, TaskId, TaskQuery, TaskStatus, show};
 use crate::{Error, ErrorKind};
 
-/// How many tasks are listed for a model at once.
+/// The largest number of tasks that are listed for a model at once.
 const MAX_LISTED: usize = 50;
-/// How many tasks are listed for a model unless it says so.
+/// The number of tasks that are listed for a model unless it says so.
 const LISTED: usize = 20;
-/// How long `wait_task` waits at most.
+/// The longest wait of `wait_task`.
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// How long `wait_task` waits unless the model says so.
+/// The wait of `wait_task` unless the model says so.
 const WAIT: Duration = Duration::from_secs(60);
-/// How long a task is claimed for.
+/// The time for which a task is claimed.
 const LEASE: Duration = Duration::from_secs(600);
 
-/// How the tools of a board are made.
+/// The builder of the tools of a board.
 #[derive(Debug, Clone)]
 pub struct BoardTools {
     prefix: Arc<str>,
@@ -32,7 +32,7 @@ pub struct BoardTools {
     worker: Option<Arc<str>>,
 }
 
-/// What any of the tools is called with.
+/// The arguments of any of the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Args {
@@ -224,7 +224,7 @@ impl BoardCall {
     async fn cancel(self) -> Result<Value, Error> {
         let id = self.id()?;
         let listed = self.board.show(id).await?;
-        // What this call has done before is done.
+        // The work that this call has done before is done.
         if listed.task.status != TaskStatus::Cancelled {
             self.board.cancel(id).await?;
         }

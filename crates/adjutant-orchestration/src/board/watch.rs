@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use super::{Board, Task, TaskId, TaskStatus, keys};
 use crate::{Error, ErrorKind};
 
-/// How long to wait before a key-value store is asked again that could not be used.
+/// The time before a key-value store is asked again that could not be used.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A change of a task.
@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub struct TaskChange {
     /// The task.
     pub id: TaskId,
-    /// What it is now; `None` if it was deleted.
+    /// The task as it is now; `None` if it was deleted.
     pub task: Option<Task>,
     /// The number of the change; later ones have higher numbers.
     pub version: Version,

@@ -1,4 +1,4 @@
-//! What the clones of a board know together: which tasks are ready, so that each is tried by one of them at a time.
+//! The common knowledge of the clones of a board: the ready tasks, so that each is tried by one of them at a time.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_agent::kv::Version;
 
-/// What the clones of a board share.
+/// The state that the clones of a board share.
 #[derive(Debug, Default)]
 pub(super) struct BoardShared {
     window: Mutex<Window>,
@@ -22,11 +22,11 @@ pub(super) struct Window {
     queue: Option<Version>,
     /// The keys of ready tasks, in order.
     pub(super) ready: VecDeque<Arc<str>>,
-    /// Whether those were all.
+    /// True if those were all.
     pub(super) is_whole: bool,
     /// The agents for which nothing is reserved.
     pub(super) unreserved: HashSet<Arc<str>>,
-    /// When leases were looked at last.
+    /// The time when leases were looked at last.
     pub(super) tended_ms: Option<u64>,
 }
 

@@ -9,11 +9,12 @@ use super::{
 };
 use crate::Bound;
 
-/// How many steps one coercion may take, validated values included; what is left then stays as it is.
+/// The largest number of steps of one coercion, validated values included; the rest then stays as it is.
 const MAX_STEPS: usize = 500_000;
-/// How many branches may be tried within each other; deeper, only what fits as it is gets followed.
+/// The largest number of branches that are tried within each other; deeper, only a part that fits as it is gets
+/// followed.
 const MAX_TRIALS: usize = 6;
-/// How many schemas may be entered within each other, references included.
+/// The largest number of schemas that are entered within each other, references included.
 const MAX_NESTED: usize = 512;
 
 /// Coerces a value in place; says whether it was changed.
@@ -85,7 +86,7 @@ impl<'a> Walk<'a> {
         self.steps > 0
     }
 
-    /// What a reference within the schema points at.
+    /// Returns the schema that a reference within the schema points at.
     fn target(&self, place: &LocatedSchema<'a>) -> Option<LocatedSchema<'a>> {
         let pointer = place.schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         Some(LocatedSchema { schema: self.root.pointer(pointer)?, pointer: pointer.to_owned() })
@@ -231,7 +232,7 @@ fn requires(schema: &Value, key: &str) -> bool {
     required.is_some_and(|it| it.iter().any(|name| name == key))
 }
 
-/// How many values a value holds, itself included.
+/// Returns the number of values that a value holds, itself included.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),

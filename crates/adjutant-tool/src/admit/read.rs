@@ -7,20 +7,20 @@ use serde_json::{Error, Map, Value};
 
 use super::scalar;
 
-/// How many bytes of raw arguments are taken.
+/// The largest number of bytes of raw arguments that are taken.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// How deep arguments may be nested: the limit that serde_json has.
+/// The largest depth of arguments: the limit that serde_json has.
 const MAX_DEPTH: usize = 127;
 
-/// What was read.
+/// The arguments as they were read.
 pub(super) struct Read {
     /// The arguments.
     pub(super) value: Value,
-    /// Whether the text says it in other words.
+    /// True if the text says it in other words.
     pub(super) changed: bool,
 }
 
-/// Why nothing was read.
+/// The reason why nothing was read.
 pub(super) enum Unread {
     /// A key stands twice in an object, at this path: which value was meant nobody knows.
     Twice(String),
@@ -48,7 +48,7 @@ pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, Unread> {
     }
 }
 
-/// How deep a value is nested: 0 for a scalar.
+/// Returns the depth of a value: 0 for a scalar.
 pub(super) fn nesting(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or(0),
@@ -57,7 +57,7 @@ pub(super) fn nesting(value: &Value) -> usize {
     }
 }
 
-/// Whether a value that stands `level` deep in another one leaves it readable.
+/// True if a value that stands `level` deep in another one leaves it readable.
 pub(super) fn fits_below(value: &Value, level: usize) -> bool {
     nesting(value) + level <= MAX_DEPTH
 }

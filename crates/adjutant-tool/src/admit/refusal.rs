@@ -1,11 +1,11 @@
-//! What a model is shown when its arguments are refused: every place, and what was received, both bounded.
+//! The text that a model is shown when its arguments are refused: every place, and what was received, both bounded.
 
 use adjutant_llm::{Error, ToolName, Violation};
 
 use super::Refusal;
 use crate::violations::{cut, line, list};
 
-/// How many bytes of the raw arguments are shown.
+/// The largest number of bytes of the raw arguments that are shown.
 const MAX_RECEIVED: usize = 2_000;
 
 impl Refusal {

@@ -24,12 +24,12 @@ pub(super) fn types(schema: &Value) -> impl Iterator<Item = &str> {
     named.into_iter().chain(many).filter_map(Value::as_str)
 }
 
-/// Whether a schema names this type itself.
+/// True if a schema names this type itself.
 pub(super) fn names(schema: &Value, name: &str) -> bool {
     types(schema).any(|it| it == name)
 }
 
-/// Whether a value is of a type.
+/// True if a value is of a type.
 pub(super) fn is(value: &Value, name: &str) -> bool {
     match name {
         "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0),

@@ -4,7 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::Toolset;
 
-/// How many sets are kept. More than one, because agents that share a toolbox may each resolve it to something else.
+/// The largest number of sets that are kept. More than one, because agents that share a toolbox may each resolve it to
+/// something else.
 const MAX_KEPT: usize = 16;
 
 /// The sets that were made last, the latest in front.
@@ -19,12 +20,12 @@ struct Made {
 }
 
 impl SetCache {
-    /// What these sets make together.
+    /// Returns the set that these sets make together.
     pub(super) fn made(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
         self.picked(from, Vec::new(), make)
     }
 
-    /// What the marked tools of these sets make together.
+    /// Returns the set that the marked tools of these sets make together.
     pub(super) fn picked(&self, from: &[Toolset], keep: Vec<bool>, make: impl FnOnce() -> Toolset) -> Toolset {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match kept.iter().position(|it| it.keep == keep && is_same(&it.from, from)) {

@@ -1,4 +1,4 @@
-//! What the entries into one call have noted, in order.
+//! The notes of the entries into one call, in order.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::{Cut, Entered};
 use crate::{Answer, Ask, Noted, ToolError, ToolErrorKind};
 
-/// What the entries into one call have noted, in order.
+/// The notes of the entries into one call, in order.
 #[derive(Default)]
 pub(super) struct Log {
     steps: Vec<Step>,
     /// Counts the entries; the door of an earlier one is closed.
     entry: usize,
-    /// How many different keys this entry has asked for.
+    /// The number of different keys that this entry has asked for.
     at: usize,
     cut: Option<Cut>,
     is_cut: bool,
@@ -112,7 +112,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whether this entry is the last one, and not over.
+    /// True if this entry is the last one, and not over.
     pub(super) fn is_in(&self, entry: usize) -> bool {
         self.entry == entry
     }
@@ -160,7 +160,7 @@ impl Log {
         Some(self.at - 1)
     }
 
-    /// Whether the entry is dropped here, or was before: then the log learns nothing more.
+    /// True if the entry is dropped here, or was before: then the log learns nothing more.
     fn cuts(&mut self, at: usize, cuts: &[fn(usize) -> Cut]) -> bool {
         self.is_cut |= cuts.iter().any(|cut| self.cut == Some(cut(at + 1)));
         self.is_cut
@@ -173,7 +173,7 @@ impl Log {
 }
 
 impl Step {
-    /// Whether it is a pause with this ask, or a step if there is none.
+    /// True if it is a pause with this ask, or a step if there is none.
     fn is_for(&self, ask: Option<&Ask>) -> bool {
         match &self.state {
             State::Begun | State::Done(_) => ask.is_none(),

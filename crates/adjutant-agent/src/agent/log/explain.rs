@@ -11,7 +11,8 @@ use futures_util::StreamExt;
 use super::AgentLog;
 
 impl AgentLog<'_> {
-    /// What would be done again if the session went on from where its log ends, and why; agents under it included.
+    /// Returns the work that would be done again if the session went on from the end of its log, with the reasons;
+    /// agents under it included.
     ///
     /// Nothing is owned, recorded or run. While a run goes on, it is what would be done if the program ended now.
     ///
@@ -80,7 +81,7 @@ impl Folds {
         Ok(())
     }
 
-    /// What a conversation does again, and then what those under the calls do that are entered again.
+    /// Adds the work that a conversation does again, then that of the conversations under calls that are entered again.
     fn explain(&self, thread: &ThreadId, reruns: &mut Vec<ResumeItem>) {
         let own = self.runs.get(thread).map(Run::explain).unwrap_or_default();
         let entered = own.iter().filter_map(|rerun| match &rerun.redo {

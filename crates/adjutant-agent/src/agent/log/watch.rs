@@ -1,4 +1,4 @@
-//! Who hears what happens in an agent's session, besides the one who drives it.
+//! The listeners of an agent's session, besides the one who drives it.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -74,7 +74,7 @@ impl AgentLog<'_> {
         })
     }
 
-    /// What is in the log after a record, as events: without deltas, progress and warnings.
+    /// Returns the log after a record as events: without deltas, progress and warnings.
     pub fn events_after(self, seq: Seq) -> PastEvents {
         let journal = Arc::clone(self.agent.session.journal());
         PastEvents::new(journal, self.agent.session.id().clone(), Arc::clone(&self.agent.setup.who), seq)

@@ -1,9 +1,9 @@
-//! What the model is told about calls that may not run.
+//! The texts that the model is told about calls that may not run.
 
 use adjutant_llm::{CallResult, Status, ToolName, json::Misread};
 use adjutant_tool::{Answer, AskKind, Bound, Toolset};
 
-/// How many tool names a model is told when it asks for one that is not there.
+/// The largest number of tool names that a model is told when it asks for one that is not there.
 const MAX_NAMES: usize = 50;
 
 /// A hook said no.
@@ -39,12 +39,12 @@ pub(super) fn panicked_rule(panic: &str) -> CallResult {
     CallResult::new(Status::Denied, message)
 }
 
-/// What whoever runs a call elsewhere is shown.
+/// Returns the text for whoever runs a call elsewhere.
 pub(super) fn run_elsewhere(tool: &Bound) -> String {
     format!("Run {:?} with these arguments and give its result.", tool.spec().name().as_str())
 }
 
-/// Whether what was asked for is a word that lets a call run.
+/// True if an approval was asked for that lets a call run.
 pub(super) fn is_word(kind: AskKind) -> bool {
     matches!(kind, AskKind::Approval | AskKind::Authorisation)
 }

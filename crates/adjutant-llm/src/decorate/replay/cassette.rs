@@ -9,13 +9,13 @@ use crate::{Chunk, Error, ErrorKind, ModelId, ModelInfo, Request};
 
 /// The format that cassettes are stored in.
 pub(super) const VERSION: u32 = 1;
-/// How many bytes one line may have.
+/// The largest number of bytes in one line.
 pub(super) const MAX_LINE: usize = 128 * 1_024 * 1_024;
-/// How many exchanges one cassette may have.
+/// The largest number of exchanges in one cassette.
 const MAX_EXCHANGES: usize = 100_000;
-/// How many models one cassette may tell of.
+/// The largest number of models that one cassette may tell of.
 const MAX_MODELS: usize = 1_000;
-/// How a header begins that stands between exchanges, in cassettes that were joined.
+/// The beginning of a header that stands between exchanges, in cassettes that were joined.
 const HEADER: &[u8] = br#"{"cassette""#;
 
 /// A recording: requests, and how they were answered.
@@ -42,13 +42,13 @@ pub struct Exchange {
     pub fingerprint: Fingerprint,
     /// The request, without its headers.
     pub request: Request,
-    /// What the stream gave, `Done` included.
+    /// The chunks of the stream, `Done` included.
     pub chunks: Vec<Chunk>,
-    /// How the stream ended.
+    /// The ending of the stream.
     pub ending: Ending,
 }
 
-/// How a recorded stream ended.
+/// The ending of a recorded stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -62,7 +62,7 @@ pub enum Ending {
     },
     /// In neither, which is itself an error of the model.
     Cut,
-    /// Whoever read it dropped it.
+    /// The reader dropped it.
     Dropped,
 }
 
@@ -88,12 +88,12 @@ impl Cassette {
         Self::read_within(reader, MAX_LINE, MAX_EXCHANGES)
     }
 
-    /// What the recorded model said about itself.
+    /// Returns the info that the recorded model gave of itself.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// What the model of this name said about itself, if it was recorded.
+    /// Returns the info that the model of this name gave of itself, if it was recorded.
     pub(super) fn info_of(&self, model: &ModelId) -> Option<&ModelInfo> {
         std::iter::once(&self.info).chain(&self.others).find(|info| info.id == *model)
     }

@@ -1,17 +1,17 @@
-//! Where two JSON values differ, for a person: pointers, and a bounded piece of each side.
+//! The places where two JSON values differ, for a person: pointers, and a bounded piece of each side.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// How many differences are shown.
+/// The largest number of differences that are shown.
 const MAX_SHOWN: usize = 4;
-/// How many characters of each side are shown.
+/// The largest number of characters that are shown of each side.
 const MAX_SIDE: usize = 80;
-/// How many characters before the difference of two texts are shown.
+/// The number of characters that are shown before the difference of two texts.
 const BEFORE: usize = 20;
 
-/// Where two values differ.
+/// The places where two values differ.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     count: usize,

@@ -1,4 +1,4 @@
-//! What makes two requests the same: everything that can change the answer.
+//! The fingerprint of a request: everything that can change the answer.
 
 use std::{borrow::Cow, fmt, io, str::FromStr, sync::Arc};
 

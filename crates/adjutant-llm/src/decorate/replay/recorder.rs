@@ -46,7 +46,7 @@ pub struct Recorder {
     tape: Arc<Tape>,
 }
 
-/// What all streams of a recorder write to.
+/// The output that all streams of a recorder write to.
 struct Tape {
     state: Mutex<State>,
 }
@@ -57,7 +57,7 @@ struct State {
     header: Option<Vec<u8>>,
     /// The models whose headers were written.
     told: Vec<ModelId>,
-    /// Why nothing more is written.
+    /// The error after which nothing more is written.
     broken: Option<Error>,
 }
 
@@ -148,11 +148,11 @@ impl State {
 struct Recording {
     /// There until it has ended.
     stream: Option<ChunkStream>,
-    /// Why it was not asked.
+    /// The error for which the model was not asked.
     failed: Option<Error>,
     /// The exchange so far.
     line: Vec<u8>,
-    /// Whether the line has a chunk.
+    /// True if the line has a chunk.
     chunks: bool,
     model: Arc<dyn Model>,
     /// The models that answered.
@@ -190,7 +190,7 @@ impl Recording {
     fn ended(&mut self, item: Option<Error>) -> Option<Result<Chunk, Error>> {
         match item {
             Some(error) => {
-                // That it failed matters more than that this was not written; the tape keeps the latter.
+                // The failure of the stream matters more than that it was not written; the tape keeps the latter.
                 let _ = self.end(&Ending::Failed { error: error.clone() });
                 Some(Err(error))
             }

@@ -1,4 +1,4 @@
-//! What models are told of the tools of a board.
+//! The texts that models are told about the tools of a board.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::{
     LISTED, MAX_LISTED, MAX_WAIT, WAIT,
 };
 
-/// How many bytes of a result are shown at most: a page, or a task with everything.
+/// The largest number of bytes of a result that are shown: a page, or a task with everything.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
-/// How much longer than it waits a call of `wait_task` may take.
+/// The time that a call of `wait_task` may take beyond its wait.
 const GRACE: Duration = Duration::from_secs(30);
 
 pub(super) fn create() -> ToolSpec {
@@ -102,7 +102,7 @@ pub(super) fn retry() -> ToolSpec {
     ToolSpec { replay: Replay::Once, ..spec("retry_task", about, json!({ "task_id": id() }), &["task_id"]) }
 }
 
-/// What a task says.
+/// Returns the fields of a task's contents.
 fn contents() -> Value {
     json!({
         "title": { "type": "string", "minLength": 1, "description": "What is to be done, in one line." },
