@@ -24,7 +24,7 @@ use crate::{
     writer::{Author, BatchStamp},
 };
 
-/// The largest number of different warnings that a run remembers to have shown.
+/// The largest number of different warnings that a run remembers having shown.
 const MAX_WARNINGS: usize = 256;
 
 /// Warnings that are kept back, if they are.

@@ -189,7 +189,7 @@ impl LocalExecutor {
         self.feed.saved(saved?);
         self.queue.confirm();
         for done in self.notes.drain(..) {
-            // The caller may be cancelled since; its note is in the log all the same.
+            // The caller may have been cancelled since; its note is in the log all the same.
             let _ = done.send(());
         }
         Ok(())

@@ -182,7 +182,7 @@ impl State {
             self.save(flush.unwrap_or(Flush::Lazy)).await?;
         }
         for done in notes {
-            // The caller may be cancelled since; its note is in the log all the same.
+            // The caller may have been cancelled since; its note is in the log all the same.
             let _ = done.send(());
         }
         author.appended(&stamped, self.unsaved.is_empty().then_some(self.seq));

@@ -133,7 +133,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// True if its owner may run a file.
+/// True if anyone may run a file.
 #[cfg(unix)]
 pub(crate) fn is_executable(file: &File) -> bool {
     use std::os::unix::fs::PermissionsExt;

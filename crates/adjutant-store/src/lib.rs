@@ -1,4 +1,4 @@
-//! Where sessions, boards, notes and memories are kept: JSON lines, SQLite, PostgreSQL.
+//! The stores of sessions, boards, notes and memories: JSON lines, SQLite, PostgreSQL.
 
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -57,7 +57,7 @@ impl Sqlite {
         let opened = DatabaseLocation::file(path).and_then(Store::open);
         let store = opened.map_err(|fault| fault.journal(|| format!("cannot open database {path:?}")))?;
         let beside = ["", "-wal", "-shm", "-owners"].map(|end| schema::beside(path, end));
-        // What cannot be written cannot be made private either.
+        // A database that cannot be written cannot be made private either.
         let exposed = if store.is_read_only() { None } else { Exposed::among(beside) };
         Ok(Self { exposed: exposed.map(Arc::new), ..Self::of(store) })
     }
@@ -78,7 +78,7 @@ impl Sqlite {
         Self { world: Arc::new(world), ..self }
     }
 
-    /// Whether others on the machine may enter its files, which were there before.
+    /// Returns its files that were there before and that others on the machine may enter, if there are any.
     pub fn exposed(&self) -> Option<&Exposed> {
         self.exposed.as_deref()
     }

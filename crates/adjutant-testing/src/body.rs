@@ -14,7 +14,7 @@ pub(crate) struct Body {
     broken: Option<Break>,
 }
 
-/// What a frame is, as far as a fault may want to know.
+/// The kind of a frame, as far as a fault may need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame {
     Content,
@@ -24,7 +24,7 @@ pub(crate) enum Frame {
     UsageAndFinish,
 }
 
-/// Why nothing more of the reply is sent.
+/// The reason why nothing more of the reply is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Break {
     /// The connection is closed.
@@ -58,7 +58,7 @@ impl Body {
         self.break_frame(frame, &bytes);
     }
 
-    /// What was made and not yet taken.
+    /// Returns the bytes that were made and not yet taken.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.pending
     }
@@ -68,17 +68,17 @@ impl Body {
         self.pending.clear();
     }
 
-    /// Why nothing more is sent, if that is so.
+    /// Returns the reason why nothing more is sent, if there is one.
     pub(crate) fn broken(&self) -> Option<Break> {
         self.broken
     }
 
-    /// How large the pieces are that the body is sent in, if it is split.
+    /// Returns the size of the pieces in which the body is sent, if it is split.
     pub(crate) fn split(&self) -> Option<usize> {
         self.plan.split
     }
 
-    /// Whether the end of the body is withheld.
+    /// True if the end of the body is withheld.
     pub(crate) fn closes_slowly(&self) -> bool {
         self.plan.slow_close
     }

@@ -14,7 +14,7 @@ use crate::{received::Received, refusal::Refusal};
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
-/// What is said when the input is too long.
+/// The error message for an input that is too long.
 const OVERFLOW: &str = "This model's maximum context length is 128000 tokens. However, your messages resulted in 128012 \
                         tokens. Please reduce the length of the messages.";
 

@@ -1,4 +1,5 @@
-//! What a model must bear: a list of hazards, played through the loopback provider, and the table of who bears what.
+//! The hazards that a model must bear: they are listed, played through the loopback provider, and put in a table of the
+//! models that bear them.
 //!
 //! The suite knows nothing of the model but its [`Model`] trait: a [`Subject`] makes one for a server. Every hazard
 //! checks the grammar of the chunks, the reply, and the request that went out, which the server holds to the vendor's
@@ -43,7 +44,7 @@ use crate::Loopback;
 
 pub use report::{Matrix, Report, Row};
 
-/// How long a hazard may take.
+/// The longest time that a hazard may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Something whose models are held to the list: an adapter, or a stack of decorators over one.
@@ -61,13 +62,13 @@ pub trait Subject: Send + Sync {
     fn model(&self, server: &Loopback, limits: Limits) -> Arc<dyn Model>;
 }
 
-/// How long a model waits for its provider.
+/// The times that a model waits for its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long until the answer begins.
+    /// The time until the answer begins.
     pub answer: Duration,
-    /// How long until the next byte of an answer that has begun.
+    /// The time until the next byte of an answer that has begun.
     pub silence: Duration,
 }
 
@@ -77,12 +78,12 @@ pub struct Limits {
 pub struct Hazard {
     /// The name, for example `split_utf8`.
     pub name: &'static str,
-    /// What happens, and what must come of it.
+    /// A description of what happens and what must come of it.
     pub what: &'static str,
     play: fn(&dyn Subject) -> Playing<'_>,
 }
 
-/// What came of a hazard: the error says what was expected and what came.
+/// The outcome of a hazard: the error says what was expected and what came.
 pub(crate) type Verdict = Result<(), String>;
 
 type Playing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -188,7 +189,7 @@ impl Hazard {
     pub async fn play(&self, subject: &dyn Subject) -> Result<(), String> {
         let mut playing = (self.play)(subject);
         let guarded = std::future::poll_fn(|cx| {
-            // What a panic leaves behind is dropped with the future.
+            // The future is dropped with everything that a panic leaves behind.
             let polled = catch_unwind(AssertUnwindSafe(|| playing.as_mut().poll(cx)));
             polled.unwrap_or_else(|panic| {
                 Poll::Ready(Err(format!("the model panicked: {}", adjutant_agent::panic_text(&*panic))))

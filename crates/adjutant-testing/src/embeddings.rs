@@ -14,13 +14,13 @@ use crate::{
     wire::{Wire, json_body},
 };
 
-/// How many numbers a vector has, unless the request says otherwise.
+/// The number of numbers in a vector, unless the request gives another.
 const DIMENSIONS: u64 = 64;
-/// How many numbers a vector may have.
+/// The largest number of numbers in a vector.
 const MAX_DIMENSIONS: u64 = 3_072;
-/// How many texts one request of OpenAI may have.
+/// The largest number of texts in one request of OpenAI.
 const MAX_INPUTS: usize = 2_048;
-/// How many texts one batch of Gemini may have.
+/// The largest number of texts in one batch of Gemini.
 const MAX_BATCH: usize = 100;
 
 /// Answers a request for embeddings.

@@ -1,4 +1,5 @@
-//! What every wire's encoder has in common: server-sent events, JSON text, and the ids that a vendor would mint.
+//! The parts that the encoders of all wires have in common: server-sent events, JSON text, and the ids that a vendor
+//! would mint.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +28,7 @@ pub(crate) trait Encoder: Send {
     fn headers(&self, limits: &RateLimits) -> Vec<(&'static str, String)>;
 }
 
-/// Where in a stream an error stands.
+/// The place of an error in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorAt {
     /// After what was made so far: the model has failed.
@@ -36,7 +37,7 @@ pub(crate) enum ErrorAt {
     Frame(u64),
 }
 
-/// What is unique about an answer.
+/// The data that is unique to an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Stamp {
     /// The number of the request at this server, from 0.
@@ -46,7 +47,7 @@ pub(crate) struct Stamp {
     pub(crate) issued: Arc<Issued>,
 }
 
-/// What every encoder knows about an answer.
+/// The data that every encoder has about an answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) asked: Asked,
@@ -58,9 +59,9 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) struct OpenBlock {
     pub(crate) kind: BlockKind,
-    /// Whether the client was told that the block begins.
+    /// True if the client was told that the block begins.
     pub(crate) announced: bool,
-    /// Whether a delta was sent.
+    /// True if a delta was sent.
     pub(crate) grown: bool,
 }
 
@@ -94,7 +95,7 @@ impl Answer {
     }
 }
 
-/// What a served model may not do, told to the client as the vendor's failure.
+/// Makes the refusal for something that a served model may not do: the client is told of it as the vendor's failure.
 pub(crate) fn unspeakable(what: &str) -> Refusal {
     Refusal::new(500, format!("the served model did what this wire cannot say: {what}"))
 }

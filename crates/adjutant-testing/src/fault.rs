@@ -1,4 +1,4 @@
-//! What can be broken about an answer. How it is broken is in `plan.rs` and `body.rs`.
+//! The things that can be broken about an answer. The code that breaks them is in `plan.rs` and `body.rs`.
 
 use bytes::Bytes;
 
@@ -17,9 +17,9 @@ pub enum Fault {
     StallAt(u64),
     /// Sends bytes that do not belong there.
     Garbage {
-        /// Where they stand.
+        /// The position of these bytes.
         at: FaultPosition,
-        /// What is sent.
+        /// The bytes that are sent.
         bytes: Bytes,
     },
     /// Sends the body in pieces of that many bytes, each one a chunk and a write of its own; 0 counts as 1.
@@ -39,7 +39,7 @@ pub enum Fault {
     Html,
     /// Sends the vendor's error in the stream after that many frames, and ends the body.
     ErrorAfter {
-        /// How many frames are sent before.
+        /// The number of frames that are sent before the error.
         frames: u64,
     },
     /// Sends one good frame and then a `data:` line without an end, until the client closes the connection.
@@ -53,9 +53,9 @@ pub enum Fault {
     },
     /// Sends other bytes wherever these stand within a frame.
     Replace {
-        /// What is looked for.
+        /// The bytes that are looked for.
         what: Bytes,
-        /// What is sent in its place.
+        /// The bytes that are sent in their place.
         with: Bytes,
     },
     /// Sends the frame that tells the usage twice.
@@ -64,7 +64,7 @@ pub enum Fault {
     SlowClose,
 }
 
-/// Where bytes are put in.
+/// The position at which bytes are put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultPosition {

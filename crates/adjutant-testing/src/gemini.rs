@@ -18,7 +18,7 @@ use crate::{received::Received, refusal::Refusal};
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
-/// What is said when the input is too long.
+/// The error message for an input that is too long.
 const OVERFLOW: &str = "The input token count (1048588) exceeds the maximum number of tokens allowed (1048576).";
 
 /// The model and the method that a path names: `/v1beta/models/{model}:{method}`.
@@ -73,7 +73,7 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
     json!({"error": error})
 }
 
-/// How long a refusal asks to wait, as its headers say it.
+/// Reads from the headers of a refusal how long it asks to wait.
 fn wait_of(refusal: &Refusal) -> Option<Duration> {
     refusal.headers.iter().find_map(|(name, value)| match name.as_str() {
         "retry-after-ms" => value.parse().ok().map(Duration::from_millis),
@@ -82,7 +82,7 @@ fn wait_of(refusal: &Refusal) -> Option<Duration> {
     })
 }
 
-/// Whether a model of this name must be given back the signatures of its calls.
+/// True if a model of this name must be given back the signatures of its calls.
 fn signs_calls(model: &str) -> bool {
     model.starts_with("gemini-3")
 }

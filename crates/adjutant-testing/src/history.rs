@@ -14,7 +14,7 @@ pub(crate) struct History {
     open: Option<OpenTurn>,
 }
 
-/// Why a result does not belong where it stands.
+/// The reason why a result does not belong where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misplaced {
     /// No call before it has its id.
@@ -32,7 +32,7 @@ impl History {
         self.entries.push(Entry::User(message));
     }
 
-    /// Whether nothing was said.
+    /// True if nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.open.is_none()
     }

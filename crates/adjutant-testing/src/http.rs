@@ -10,13 +10,13 @@ use tokio::{
 
 use crate::received::Received;
 
-/// How many bytes the head of a request may have.
+/// The largest number of bytes in the head of a request.
 const MAX_HEAD: usize = 64 * 1024;
-/// How many bytes the body of a request may have.
+/// The largest number of bytes in the body of a request.
 const MAX_BODY: usize = 256 * 1024 * 1024;
-/// How many bytes are read at once at least, when there is no body to read.
+/// The smallest number of bytes that are read at once when there is no body to read.
 const READ: usize = 4 * 1024;
-/// How many bytes the pieces of an endless line have.
+/// The size in bytes of the pieces of an endless line.
 const ENDLESS_PIECE: usize = 64 * 1024;
 
 /// The two ends of a connection's socket and what was read ahead.
@@ -27,7 +27,7 @@ pub(crate) struct Peer {
     output: Vec<u8>,
 }
 
-/// What came next on a connection.
+/// The next thing that came on a connection.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Request(Received),
@@ -37,7 +37,7 @@ pub(crate) enum Incoming {
     Malformed(u16, &'static str),
 }
 
-/// What becomes of a body once it is read.
+/// The fate of a body once it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyUse {
     Keep,

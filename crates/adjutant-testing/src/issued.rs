@@ -1,4 +1,5 @@
-//! What a server has signed or encrypted for a model: only that comes back unrefused when a server is strict.
+//! The record of everything that a server has signed or encrypted for a model: a strict server refuses anything else
+//! that comes back.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,7 +10,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::wire::Wire;
 
-/// What a server has signed, by wire and model, and which items of its replies belong together.
+/// The record of everything that a server has signed, by wire and model, and of the items of its replies that belong
+/// together.
 #[derive(Debug, Default)]
 pub(crate) struct Issued {
     strict: bool,
@@ -42,7 +44,7 @@ impl Issued {
         }
     }
 
-    /// Whether this may come back on this wire for this model.
+    /// True if this may come back on this wire for this model.
     pub(crate) fn accepts(&self, wire: Wire, model: &str, seal: &str) -> bool {
         !self.strict || self.known().seals.contains(&(wire, model.to_owned(), seal.to_owned()))
     }
@@ -72,7 +74,7 @@ pub(crate) fn mint(wire: Wire, model: &str, request: usize, block: u32) -> Strin
     STANDARD.encode(format!("\u{1}adjutant {} {model} {request} {block}", wire.name()))
 }
 
-/// Whether this is standard base64.
+/// True if this is standard base64.
 pub(crate) fn is_base64(text: &str) -> bool {
     STANDARD.decode(text).is_ok()
 }

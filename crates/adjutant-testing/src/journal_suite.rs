@@ -1,4 +1,4 @@
-//! What a journal must keep: a list of promises, each with a name, played in a [`Lab`] that opens the journal.
+//! The promises that a journal must keep: a list, each with a name, played in a [`Lab`] that opens the journal.
 //!
 //! In `tests/`, with the journal in place of the one in memory:
 //!
@@ -46,7 +46,7 @@ use self::stage::JournalStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
-/// Where a journal is tried out: storage of its own, that nobody else uses.
+/// A place to try out a journal: storage of its own that nobody else uses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for journals",
     note = "implement `open`, or use `journal_suite::lab_fn`"
@@ -64,7 +64,7 @@ pub trait Lab: Send + Sync {
         drop(log);
     }
 
-    /// Why a check cannot be played here; by itself, all can.
+    /// Returns the reason why a check cannot be played here; by default, all can.
     fn skips(&self, check: &str) -> Option<String> {
         let _ = check;
         None

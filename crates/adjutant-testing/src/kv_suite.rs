@@ -1,5 +1,5 @@
-//! What a key-value store must keep: a list of promises, each with a name, played in a [`Lab`] that opens the key-value
-//! store.
+//! The promises that a key-value store must keep: a list, each with a name, played in a [`Lab`] that opens the
+//! key-value store.
 //!
 //! In `tests/`, with the key-value store in place of the one in memory:
 //!
@@ -31,7 +31,7 @@ use self::stage::KvStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
-/// Where a key-value store is tried out: storage of its own, that nobody else uses.
+/// A place to try out a key-value store: storage of its own that nobody else uses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for key-value stores",
     note = "implement `open`, or use `kv_suite::lab_fn`"
@@ -41,7 +41,7 @@ pub trait Lab: Send + Sync {
     /// A new handle on the key-value store, as another process would have it.
     async fn open(&self) -> Arc<dyn KvStore>;
 
-    /// Why a check cannot be played here; by itself, all can.
+    /// Returns the reason why a check cannot be played here; by default, all can.
     fn skips(&self, check: &str) -> Option<String> {
         let _ = check;
         None

@@ -28,9 +28,9 @@ use shared::{Shared, Source};
 
 use crate::{fault::Fault, issued::Issued, latch::Latch, received::Received};
 
-/// How many connections may wait to be accepted.
+/// The largest number of connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
-/// How long the server waits when a connection cannot be accepted, for example for want of file descriptors.
+/// The time that the server waits when a connection cannot be accepted, for example for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A server on a free port of this machine that answers as the vendors do; it ends when it is dropped.
@@ -41,7 +41,7 @@ pub struct Loopback {
     running: ServerTask,
 }
 
-/// What a server will do, before it starts.
+/// The settings of a server, before it starts.
 #[must_use = "a server runs once it is started"]
 pub struct Setup {
     source: Source,
@@ -54,7 +54,7 @@ pub struct Setup {
     world: Arc<dyn World>,
 }
 
-/// Which of several canned bodies a request is answered with.
+/// The rule that picks one of several canned bodies to answer a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Order {
@@ -104,7 +104,7 @@ impl Loopback {
         Setup::new(Source::Canned { bodies, answers })
     }
 
-    /// Where the server listens.
+    /// Returns the address at which the server listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -135,12 +135,12 @@ impl Loopback {
         self.shared.received().clone()
     }
 
-    /// How many requests there were so far, kept or not.
+    /// Returns the number of requests so far, kept or not.
     pub fn request_count(&self) -> usize {
         self.shared.requests.load(Ordering::Acquire)
     }
 
-    /// How many connections were accepted so far.
+    /// Returns the number of connections that were accepted so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! What a memory must keep: a list of promises, each with a name, played in a [`Lab`] that opens the memory.
+//! The promises that a memory must keep: a list, each with a name, played in a [`Lab`] that opens the memory.
 //!
 //! In `tests/`, with the memory in place of the one in memory:
 //!
@@ -30,7 +30,7 @@ use self::stage::MemoryStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
-/// Where a memory is tried out: storage of its own, that nobody else uses.
+/// A place to try out a memory: storage of its own that nobody else uses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for memories",
     note = "implement `open`, or use `memory_suite::lab_fn`"
@@ -40,7 +40,7 @@ pub trait Lab: Send + Sync {
     /// A new handle on the memory, as another process would have it.
     async fn open(&self) -> Arc<dyn Memory>;
 
-    /// Why a check cannot be played here; by itself, all can.
+    /// Returns the reason why a check cannot be played here; by default, all can.
     fn skips(&self, check: &str) -> Option<String> {
         let _ = check;
         None

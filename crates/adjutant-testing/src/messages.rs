@@ -14,7 +14,7 @@ use crate::{received::Received, refusal::Refusal};
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
-/// What is said when the input is too long.
+/// The error message for an input that is too long.
 const OVERFLOW: &str = "prompt is too long: 200012 tokens > 200000 maximum";
 
 /// Checks the key and the version.

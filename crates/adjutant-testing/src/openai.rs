@@ -1,4 +1,5 @@
-//! What both wires of OpenAI have in common: words and fields of a request, and the headers that tell the limits.
+//! The parts that both wires of OpenAI have in common: words and fields of a request, and the headers that tell the
+//! limits.
 
 use std::time::Duration;
 
@@ -6,10 +7,10 @@ use adjutant_llm::{Effort, Format, RateLimits, ToolChoice, ToolDecl};
 
 use crate::{node::Node, refusal::Refusal, strict};
 
-/// How long a cache key may be.
+/// The largest length of a cache key.
 const MAX_CACHE_KEY: usize = 64;
 
-/// How much is asked to be thought.
+/// Reads how much thinking is asked for.
 pub(crate) fn effort_of(node: &Node<'_>) -> Result<Effort, Refusal> {
     let word = one_of(node, &["none", "minimal", "low", "medium", "high", "xhigh", "max"])?;
     Ok(match word {
@@ -53,7 +54,7 @@ pub(crate) fn flag(root: &Node<'_>, name: &str) -> Result<Option<bool>, Refusal>
     node.value.as_bool().map(Some).ok_or_else(|| node.refuse("Invalid type. Expected a boolean"))
 }
 
-/// Which tool of these must be called, if a named one must.
+/// Finds the tool of these that must be called, if a named one must.
 pub(crate) fn named(name: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
     let word = name.text()?;
     if tools.iter().any(|tool| tool.name.as_str() == word) {

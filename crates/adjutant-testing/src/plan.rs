@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::fault::{Fault, FaultPosition};
 
-/// What is broken about one answer; the default breaks nothing.
+/// The faults of one answer; the default breaks nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) instead: Option<Instead>,
@@ -14,7 +14,7 @@ pub(crate) struct Plan {
     pub(crate) slow_close: bool,
 }
 
-/// What is sent in the place of an answer.
+/// The thing that is sent in the place of an answer.
 #[derive(Debug)]
 pub(crate) enum Instead {
     Hangup,
@@ -22,7 +22,7 @@ pub(crate) enum Instead {
     Status { code: u16, headers: Vec<(String, String)>, body: Option<Bytes> },
 }
 
-/// What is broken about whole frames.
+/// The faults of whole frames.
 #[derive(Debug, Default)]
 pub(crate) struct FramePlan {
     pub(crate) garbage: Vec<(u64, Bytes)>,
@@ -33,7 +33,7 @@ pub(crate) struct FramePlan {
     pub(crate) duplicate_usage: bool,
 }
 
-/// What is broken about single bytes.
+/// The faults of single bytes.
 #[derive(Debug, Default)]
 pub(crate) struct BytePlan {
     pub(crate) garbage: Vec<(u64, Bytes)>,
@@ -49,7 +49,7 @@ impl Plan {
         plan
     }
 
-    /// Whether the answer goes out exactly as it was made.
+    /// True if the answer goes out exactly as it was made.
     pub(crate) fn is_empty(&self) -> bool {
         self.instead.is_none()
             && self.split.is_none()

@@ -20,10 +20,10 @@ use std::{
 
 use self::install::Install;
 
-/// How long a server may take until it accepts connections.
+/// The longest time that a server may take until it accepts connections.
 const START: Duration = Duration::from_secs(60);
 
-/// How often a start is tried: another program may take the port in between.
+/// The number of times that a start is tried: another program may take the server's address in between.
 const TRIES: u32 = 5;
 
 /// Copies the cluster if it is not there, starts the server, and ends it when it is told to, or when nobody is left who
@@ -57,7 +57,7 @@ pub struct PostgresServer {
     running: Mutex<Option<Keeper>>,
 }
 
-/// Why there is no server.
+/// The reason why there is no server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     why: String,
@@ -107,7 +107,7 @@ impl PostgresServer {
         }
     }
 
-    /// Where a database of this server is found.
+    /// Returns the URL of a database of this server.
     pub fn url(&self, database: &str) -> String {
         format!("postgresql://postgres@127.0.0.1:{}/{database}", self.port)
     }
@@ -133,7 +133,7 @@ impl PostgresServer {
     /// Ends the server at once, as if it had crashed; its files stay. Does nothing if it is stopped.
     pub fn stop(&self) {
         if let Some(mut keeper) = self.running().take() {
-            // Whether the keeper hears the word or the end of its input: the server ends.
+            // The server ends in both cases: the keeper reads the word, or the end of its input.
             let _ = keeper.input.write_all(b"stop\n");
             let _ = keeper.child.wait();
         }
@@ -240,7 +240,7 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// What the server says, line by line; it is read to its end, so that the server never waits for a reader.
+/// Returns the server's log, line by line; the log is read to its end, so that the server never waits for a reader.
 fn follow(log: impl BufRead + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -257,6 +257,6 @@ fn free_port() -> Result<u16, Unavailable> {
 }
 
 fn remove(dir: &Path) {
-    // What cannot be removed lies among the temporary files.
+    // A folder that cannot be removed stays among the temporary files.
     let _ = fs::remove_dir_all(dir);
 }

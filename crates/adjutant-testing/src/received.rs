@@ -38,7 +38,7 @@ impl Received {
         self.path.split_once('?').map_or(self.path.as_str(), |(route, _)| route)
     }
 
-    /// Whether the query has this parameter, written as `name=value`.
+    /// True if the query has this parameter, written as `name=value`.
     pub(crate) fn queries(&self, parameter: &str) -> bool {
         self.path.split_once('?').is_some_and(|(_, query)| query.split('&').any(|it| it == parameter))
     }

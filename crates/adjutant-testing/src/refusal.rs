@@ -1,8 +1,8 @@
-//! Why a request is not answered, before a wire gives it its form.
+//! The reason why a request is not answered, before a wire gives it its form.
 
 use adjutant_llm::{Error, ErrorKind};
 
-/// Why a request is not answered.
+/// The reason why a request is not answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -11,7 +11,7 @@ pub(crate) struct Refusal {
     pub(crate) param: Option<String>,
     pub(crate) code: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
-    /// Whether the input is too long; each vendor has its own words for it.
+    /// True if the input is too long; each vendor has its own words for it.
     pub(crate) overflow: bool,
 }
 
@@ -35,7 +35,7 @@ impl Refusal {
         self
     }
 
-    /// What a vendor says with this status when it gives no reason of its own.
+    /// Makes the refusal that a vendor sends with this status when it gives no reason of its own.
     pub(crate) fn of_status(status: u16) -> Self {
         let message = match status {
             401 => "invalid x-api-key",
@@ -55,7 +55,7 @@ impl Refusal {
         if self.overflow { overflow } else { &self.message }
     }
 
-    /// What the served model's own failure looks like from outside.
+    /// Turns the served model's own failure into the refusal that is seen from outside.
     pub(crate) fn of_error(error: &Error) -> Self {
         let status = error.details().status.unwrap_or(match error.kind() {
             ErrorKind::Auth => 401,

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
-/// What is said when the input is too long.
+/// The error message for an input that is too long.
 const OVERFLOW: &str = "Your input exceeds the context window of this model. Please adjust your input and try again.";
 
 /// The body of an error with a status.

@@ -1,4 +1,4 @@
-//! What OpenAI asks of a schema that is held to strictly, on both of its wires, and of names.
+//! The rules of OpenAI for a schema that is held to strictly, on both of its wires, and for names.
 //!
 //! Source: OpenAI guide "Structured model outputs", section "Supported schemas", August 2026.
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{node::Node, refusal::Refusal};
 
-/// How long the name of a tool or a format may be.
+/// The largest length of the name of a tool or a format.
 pub(crate) const MAX_NAME: usize = 64;
 
 /// Checks the schema of a function or a format (`what`): `name` is its name, `place` its place in the body.

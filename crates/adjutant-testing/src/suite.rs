@@ -1,4 +1,4 @@
-//! What the suites of storages share: lists of checks, what came of them, and how a check becomes a test.
+//! The parts that the suites of storages share: lists of checks, their outcomes, and the way a check becomes a test.
 
 use std::{
     error::Error,
@@ -14,7 +14,7 @@ use std::{
 use adjutant_agent::{chain, panic_text};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// How long anything may take that a check waits for.
+/// The longest time that a check waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A promise, and the play that shows whether it is kept; `L` is the laboratory that it is played in.
@@ -49,7 +49,7 @@ impl<T: ?Sized> FnLab<T> {
         (self.open)()
     }
 
-    /// Why a check is skipped, if it is.
+    /// Returns the reason why a check is skipped, if it is.
     pub(crate) fn why(&self, check: &str) -> Option<String> {
         self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
     }
@@ -61,25 +61,25 @@ impl<T: ?Sized> fmt::Debug for FnLab<T> {
     }
 }
 
-/// What came of a list of checks. `Display` shows a line for each that was not kept.
+/// The outcomes of a list of checks. `Display` shows a line for each that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// What came of each check, in order.
+    /// The outcome of each check, in order.
     pub rows: Vec<Row>,
 }
 
-/// What came of a check.
+/// The name and the outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row {
     /// The name of the check.
     pub check: &'static str,
-    /// What came of it.
+    /// The outcome of the check.
     pub result: Played,
 }
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Played {
@@ -91,7 +91,7 @@ pub enum Played {
     Broken(String),
 }
 
-/// What came of a check: the error says what was expected and what came.
+/// The outcome of a check: the error says what was expected and what came.
 pub(crate) type Verdict = Result<(), String>;
 
 pub(crate) type Playing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -161,12 +161,12 @@ pub(crate) fn test(check: &str, playing: impl Future<Output = Option<Played>>) {
     assert_eq!(played.err(), None, "{check}");
 }
 
-/// What must be so.
+/// Checks that something is so.
 pub(crate) fn holds(what: &str, is_so: bool) -> Verdict {
     if is_so { Ok(()) } else { Err(format!("expected that {what}")) }
 }
 
-/// What must be equal.
+/// Checks that two values are equal.
 pub(crate) fn equal<T: PartialEq + fmt::Debug>(what: &str, got: &T, want: &T) -> Verdict {
     if got == want {
         return Ok(());
@@ -174,17 +174,17 @@ pub(crate) fn equal<T: PartialEq + fmt::Debug>(what: &str, got: &T, want: &T) ->
     Err(format!("{what}: expected {}, got {}", short(want), short(got)))
 }
 
-/// What must succeed.
+/// Checks that something succeeded; gives the value.
 pub(crate) fn ok<T, E: Error>(what: &str, result: Result<T, E>) -> Result<T, String> {
     result.map_err(|error| format!("{what} failed: {}", chain(&error)))
 }
 
-/// What must fail; gives the error.
+/// Checks that something failed; gives the error.
 pub(crate) fn fails<T, E: Error>(what: &str, result: Result<T, E>) -> Result<E, String> {
     result.err().ok_or_else(|| format!("{what} succeeded, and must not"))
 }
 
-/// What must end soon.
+/// Checks that something ends soon.
 pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> Result<T, String> {
     let waited = tokio::time::timeout(PATIENCE / 4, coming).await;
     waited.map_err(|_| format!("{what} did not happen within {:?}", PATIENCE / 4))
@@ -205,7 +205,7 @@ pub(crate) async fn waits<T: Send + 'static>(
     told.await.map(|()| task).map_err(|_| "what should wait panicked".to_owned())
 }
 
-/// What happens beside the check; a panic there breaks it.
+/// Waits for a task that runs beside the check; a panic there breaks the check.
 pub(crate) async fn joined<T>(what: &str, task: JoinHandle<Result<T, String>>) -> Result<T, String> {
     task.await.map_err(|error| format!("{what} panicked: {error}"))?
 }

@@ -19,13 +19,13 @@ pub(crate) enum Wire {
     Gemini,
 }
 
-/// What a request asks, decoded.
+/// The decoded content of a request.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) request: Request,
     /// The model's name as it was asked for; the answer repeats it.
     pub(crate) model: String,
-    /// Whether the stream ends with a chunk that tells the usage (Chat Completions).
+    /// True if the stream ends with a chunk that tells the usage (Chat Completions).
     pub(crate) include_usage: bool,
 }
 

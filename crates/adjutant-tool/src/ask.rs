@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{ToolError, ToolErrorKind, violations};
 
-/// The kind of a question.
+/// The kind of an [`Ask`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -28,7 +28,7 @@ pub enum AskKind {
 /// Something that is asked of the world outside a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
-    /// The kind of the question.
+    /// The kind of the ask.
     pub kind: AskKind,
     /// The text that is shown to whoever answers.
     pub prompt: Arc<str>,

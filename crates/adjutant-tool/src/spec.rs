@@ -32,10 +32,10 @@ pub struct ToolSpec {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Approval {
-    /// It does not, unless the tool itself asks for it, by its arguments.
+    /// None, unless the tool itself asks for it, by its arguments.
     #[default]
     Never,
-    /// It does.
+    /// Approval of every call.
     Always,
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::Cause;
 
-/// Why a toolbox could not be made.
+/// The reason why a toolbox could not be made.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -13,7 +13,7 @@ pub struct Error {
     source: Option<Cause>,
 }
 
-/// What a caller can do about an error.
+/// The kinds of errors, by what a caller can do about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -31,24 +31,24 @@ impl Error {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells what a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was attempted and with what.
+    /// Returns the text that tells what was attempted and with what.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same attempt may succeed later without a change; never for a root.
+    /// True if the same attempt may succeed later without a change; never for a root.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             ErrorKind::Root => false,
         }
     }
 
-    /// How long to wait before trying again; nothing here ever says.
+    /// Returns the time to wait before trying again; nothing here ever gives one.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }

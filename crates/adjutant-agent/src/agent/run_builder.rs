@@ -1,4 +1,4 @@
-//! The begin of a run: its own settings, and the caller that waits for its end or reads its events.
+//! The start of a run: its own settings, and the caller that waits for its end or reads its events.
 
 use std::{
     fmt, mem,

@@ -175,7 +175,7 @@ impl Admit {
         tool.ok_or_else(|| texts::unknown(tools, name, &self.hidden))
     }
 
-    /// Decides how a call whose arguments fit may run: here, after an approval, or elsewhere.
+    /// Decides if a call whose arguments fit may run: here, after an approval, or elsewhere.
     fn judge(&self, tool: &Bound, admitted: Admitted) -> Decided {
         let setup = &self.feed.setup;
         if setup.calls.is_external(tool) {

@@ -62,12 +62,12 @@ pub enum Status {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Terminate {
-    /// It does not.
+    /// The run goes on.
     #[default]
     No,
-    /// It does if every result of the batch says so; a queued message still extends the run.
+    /// The run ends if every result of the batch says so; a queued message still extends it.
     IfAll,
-    /// It does.
+    /// The run ends.
     Now,
 }
 

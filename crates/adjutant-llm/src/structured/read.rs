@@ -8,7 +8,7 @@ use crate::{
     json::{self, Misread},
 };
 
-/// The largest number of places of a text that are tried as the begin of an object.
+/// The largest number of places of a text that are tried as the beginning of an object.
 const MAX_BEGINS: usize = 64;
 /// The largest number of wrong places that a model is shown.
 const MAX_LISTED: usize = 20;

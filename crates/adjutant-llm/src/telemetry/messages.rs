@@ -40,7 +40,7 @@ pub(super) fn input(entries: &Transcript) -> String {
     format!("[{}]", kept.join(","))
 }
 
-/// Returns the reply of a model.
+/// Returns the reply of a model as JSON text.
 pub(super) fn output(reply: &Reply) -> String {
     let message = json(&json!([{
         "role": "assistant",
@@ -53,7 +53,7 @@ pub(super) fn output(reply: &Reply) -> String {
     message
 }
 
-/// The begin of a text.
+/// The beginning of a text.
 pub(super) fn bounded(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_BYTES)]
 }

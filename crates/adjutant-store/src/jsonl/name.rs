@@ -4,7 +4,7 @@ use adjutant_core::{Digest, LogId};
 
 /// The longest name that is kept whole.
 const MAX_WHOLE: usize = 120;
-/// How much of a longer name stays, for people.
+/// The length of the beginning of a longer name that stays, for people.
 const KEPT: usize = 60;
 
 /// The name of the folder of a log.

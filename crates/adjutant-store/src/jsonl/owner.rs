@@ -1,4 +1,4 @@
-//! Who owns a log: a file tells the ownership, and a lock of the kernel whether its owner lives.
+//! The ownership of a log: a file tells who owns it, and a lock of the kernel tells whether the owner lives.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -47,7 +47,7 @@ impl Owned {
         JournalError::owned(&place.log, holder)
     }
 
-    /// Whether its owner lives.
+    /// True if its owner lives.
     fn is_alive(&self, place: &LogFolder) -> Result<bool, JournalError> {
         let path = place.file(&self.held());
         let file = match File::open(&path) {
@@ -64,12 +64,12 @@ impl Owned {
     }
 }
 
-/// Whether somebody has the log now.
+/// True if somebody has the log now.
 pub(super) fn is_owned(place: &LogFolder) -> Result<bool, JournalError> {
     loop {
         let Some(owned) = Owned::read(place)? else { return Ok(false) };
         let is_alive = owned.is_alive(place)?;
-        // What was asked of an owner that another one followed meanwhile says nothing.
+        // If another owner has followed meanwhile, the answer about the earlier one says nothing.
         if is_alive || Owned::read(place)?.as_ref() == Some(&owned) {
             return Ok(is_alive);
         }

@@ -1,4 +1,4 @@
-//! Where things stand on the disk, and how a file is changed whole.
+//! The places of things on the disk, and the way to change a file as a whole.
 //!
 //! ```text
 //! logs/<folder of the log>/  records.jsonl  head  meta.json  owner.json  held-<epoch>  posts.jsonl  fold
@@ -71,7 +71,7 @@ impl JournalFolder {
         let alone = File::open(self.root.join("locks").join("trash"));
         let Ok(_locked) = alone.and_then(|file| file.try_lock().map(|()| file).map_err(Into::into)) else { return };
         let Ok(left) = fs::read_dir(self.root.join("trash")) else { return };
-        // What cannot be removed is in nobody's way.
+        // An entry that cannot be removed is in nobody's way.
         left.flatten().for_each(|entry| drop(fs::remove_dir_all(entry.path())));
     }
 
@@ -107,7 +107,7 @@ impl LogFolder {
         self.file("records.jsonl")
     }
 
-    /// Whether there is such a log.
+    /// True if there is such a log.
     pub(super) fn exists(&self) -> Result<bool, JournalError> {
         self.folder.try_exists().map_err(|error| failed("look for", &self.folder, error))
     }
@@ -146,7 +146,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
         return Ok(());
     }
     private::folder(path).map_err(|error| failed("make", path, error))?;
-    // What is named without a folder stands in the one at hand.
+    // A name without a folder stands in the current folder.
     let above = path.parent().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
     above.map_or(Ok(()), sync_folder)
 }

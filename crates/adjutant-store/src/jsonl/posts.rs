@@ -21,9 +21,9 @@ use super::{
     place::{JournalFolder, LogFolder, contents, failed, replace, sync_folder},
 };
 
-/// How many posts may wait in one log.
+/// The largest number of posts that may wait in one log.
 const MAX_POSTS: usize = 10_000;
-/// How often who waits for a post looks for one.
+/// The time between two looks of a waiter for a post.
 const EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -31,12 +31,12 @@ struct InboxHeader {
     upto: PostNo,
 }
 
-/// What is in an inbox.
+/// The contents of an inbox.
 #[derive(Debug, Default)]
 struct InboxFile {
     upto: PostNo,
     posts: Vec<Posted>,
-    /// How long the file is up to the last whole line.
+    /// The length of the file up to the last whole line.
     length: u64,
 }
 
@@ -132,7 +132,7 @@ fn lines<'a>(upto: PostNo, posts: impl IntoIterator<Item = &'a Posted>) -> Resul
     Ok(text)
 }
 
-/// Who waits for posts.
+/// A waiter for posts.
 struct PostWaiter {
     place: JournalFolder,
     log: LogId,

@@ -11,7 +11,7 @@ use super::{
     scan::{Scan, ScannedRecord},
 };
 
-/// How many records wait for who listens.
+/// The largest number of records that wait for a listener.
 const AHEAD: usize = 256;
 
 /// The records of a log, each checked against the link before it.
@@ -77,7 +77,7 @@ fn streamed<T: Send + 'static>(
                 sender.blocking_send(item).is_ok() && !is_over
             });
             if let Err(error) = read {
-                // Who does not listen any more need not know.
+                // A listener that is gone need not know.
                 let _ = sender.blocking_send(Err(error));
             }
         });

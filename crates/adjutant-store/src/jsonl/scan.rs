@@ -15,7 +15,7 @@ use super::{
     place::failed,
 };
 
-/// How much is read at once from the end.
+/// The number of bytes that are read at once from the end.
 const TAIL: u64 = 16 * 1024;
 
 /// A record as a file has it.
@@ -36,11 +36,11 @@ pub(super) struct Scan {
     pub(super) end: LogEnd,
     /// Up to this record, nobody looks at what is stored.
     skip: u64,
-    /// What must be there.
+    /// The flushed end that the records must reach, if one is kept.
     pub(super) flushed: Option<Flushed>,
 }
 
-/// What comes next in a file.
+/// The next thing in a file.
 enum NextLine {
     /// A line; how long it is without its line feed.
     Line(ScannedRecord, LogEnd, u64),

@@ -62,7 +62,7 @@ pub(super) fn delete(place: &JournalFolder, log: &LogId) -> Result<(), JournalEr
         fs::rename(&log.folder, &trash).map_err(|error| failed("delete", &log.folder, error))?;
         sync_folder(&place.logs())?;
     }
-    // What stays is removed when the journal is opened next.
+    // Anything that stays is removed when the journal is opened next.
     let _ = fs::remove_dir_all(trash);
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) struct Writer {
     end: LogEnd,
     /// The file of the end that was flushed.
     head: File,
-    /// How long the file of records was when it was flushed last.
+    /// The length of the file of records when it was flushed last.
     flushed: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What all parts share: the pool, the schema, the clock, the leases of the logs, and what wakes those who wait.
+//! The things that all parts share: the pool, the schema, the clock, the leases of the logs, and the waking of those
+//! who wait.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,10 +10,10 @@ use tokio_postgres::{Config, NoTls, Row, config::SslMode, types::ToSql};
 
 use super::{fault::Fault, journal::Leases, wake::Wakes};
 
-/// How long a connection may take to be made.
+/// The longest time that it may take to make a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long a request waits for a connection of the pool.
+/// The longest time that a request waits for a connection of the pool.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// After how long a silent server is looked after.
@@ -21,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The values of a statement's parameters.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// What all parts share.
+/// The things that all parts share.
 pub(super) struct Database {
     pub(super) schema: Arc<str>,
     pub(super) lease: Duration,
@@ -72,7 +73,7 @@ impl Database {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
-    /// How many rows a statement changes.
+    /// Runs a statement; returns the number of rows that it changes.
     pub(super) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Fault> {
         let client = self.client().await?;
         let statement = client.prepare_cached(sql).await?;
@@ -89,7 +90,7 @@ impl Database {
         tokio::spawn(work(Arc::clone(self))).await.unwrap_or(Err(Fault::Pool(PoolError::Closed)))
     }
 
-    /// What those who wait listen to.
+    /// Returns the name of the channel that those who wait listen to.
     pub(super) fn channel(&self) -> String {
         format!("adjutant_{}", self.schema)
     }
@@ -101,7 +102,8 @@ impl fmt::Debug for Database {
     }
 }
 
-/// How connections are made; what the URL leaves open is set so that no request waits for ever for a server that is gone.
+/// Returns the settings for connections; everything that the URL leaves open is set so that no request waits for ever
+/// for a server that is gone.
 fn config(url: &str, schema: &str) -> Result<Config, JournalError> {
     // The parser's own error may repeat parts of the URL.
     let unread = |_| JournalError::new(JournalErrorKind::Invalid, "the URL of the database cannot be read");

@@ -1,4 +1,4 @@
-//! What goes wrong between us and the server, in the words of the trait that was asked.
+//! Failures between us and the server, turned into errors of the trait that was called.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use adjutant_core::{
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
-/// What went wrong.
+/// A failure in the work with the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// There is no connection.
@@ -19,7 +19,7 @@ pub(super) enum Fault {
     /// The connection broke, or the server refused.
     #[error("the database failed")]
     Sql(#[from] tokio_postgres::Error),
-    /// What is stored is not what was written: what that is.
+    /// The stored data is not what was written; the text names the data.
     #[error("{0} is not what was written")]
     Stored(&'static str),
 }
@@ -61,7 +61,7 @@ impl Fault {
         MemoryError::new(kind, format!("cannot {doing}")).with_source(self)
     }
 
-    /// Whether the server refused for this reason.
+    /// True if the server refused for this reason.
     pub(super) fn is(&self, state: &SqlState) -> bool {
         self.code() == Some(state)
     }

@@ -5,7 +5,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{database::Database, fault::Fault};
 
-/// What makes each version of the one before; the first one of nothing.
+/// The statements that make each version from the one before; the first one is made from nothing.
 const VERSIONS: [&str; 1] = [include_str!("version_1.sql")];
 
 /// The lock that those take who change tables.
@@ -20,7 +20,7 @@ pub(super) async fn bring_up_to_date(database: &Database) -> Result<(), JournalE
         let message = format!("the database is encoded in {encoding}; it must be UTF8");
         return Err(JournalError::new(JournalErrorKind::Invalid, message));
     }
-    // Who only reads and writes the tables may not be allowed to change them.
+    // A user that only reads and writes the tables may not be allowed to change them.
     let known = match found(database).await {
         Ok(known) => known,
         Err(fault) if fault.is(&SqlState::UNDEFINED_TABLE) => 0,

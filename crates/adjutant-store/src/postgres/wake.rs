@@ -1,4 +1,5 @@
-//! What wakes those who wait for posts and changes: one connection that listens, and a look every second all the same.
+//! The waking of those who wait for posts and changes: one connection listens, and each waiter looks every second all
+//! the same.
 
 use std::{
     collections::HashMap,
@@ -14,13 +15,13 @@ use tokio_postgres::{AsyncMessage, Config, NoTls};
 
 use super::database::Database;
 
-/// How long who waits relies on being woken.
+/// The time for which a waiter relies on being woken.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long the first pause after a lost connection is, and the longest one.
+/// The length of the first pause after a lost connection, and of the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// Who waits for what.
+/// The waiters and the topics that they wait for.
 #[derive(Default)]
 pub(super) struct Wakes {
     state: Mutex<State>,
@@ -75,7 +76,7 @@ impl Waiter {
         Self { database, topic, woken }
     }
 
-    /// What happened up to now is about to be looked at.
+    /// Notes that the waiter is about to look at everything that happened up to now.
     pub(super) fn looks(&mut self) {
         self.woken.mark_unchanged();
     }
@@ -155,7 +156,7 @@ async fn connection(database: &Weak<Database>, config: &Config, channel: &str) -
     };
     let begin = async {
         client.batch_execute(&format!("listen {channel}")).await?;
-        // What happened before may have been missed.
+        // Anything that happened before may have been missed.
         if let Some(database) = database.upgrade() {
             database.wakes.wake_all();
         }

@@ -1,4 +1,4 @@
-//! What a text is found by: its runs of letters and digits, in small letters.
+//! The words that a text is found by: its runs of letters and digits, in small letters.
 //!
 //! The server's own parser takes paths, hosts and numbers for one word each and depends on the locale, so it is not asked.
 
@@ -13,7 +13,8 @@ const MAX_ASKED: usize = 32;
 /// The most places of one word that count.
 const MAX_PLACES: usize = 64;
 
-/// How much of a text is found: what the server stores may not be larger than 1 MiB.
+/// The limit for the part of a text that can be found, in bytes of what is stored for it: the server stores no more
+/// than 1 MiB.
 const MAX_VECTOR: usize = 512 * 1024;
 
 /// The highest number of a place that the server knows.
@@ -42,7 +43,7 @@ macro_rules! weights {
 }
 pub(super) use weights;
 
-/// What the server stores to find a text by: the words with their places.
+/// Returns the text that the server stores to find a text by: the words with their places.
 pub(super) fn vector(text: &str) -> String {
     let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut size = 0;

@@ -1,4 +1,4 @@
-//! Who is told of new posts and values: at once of those of this program, soon of those of others.
+//! The news of new posts and values: listeners are told at once of those of this program, and soon of those of others.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,10 +15,10 @@ use super::{
     schema::{self, Reading},
 };
 
-/// How long a change of another program goes unseen at most, about.
+/// The longest time that a change of another program goes unseen, about.
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
-/// What can be watched.
+/// A topic that can be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Topic {
     Posts,
@@ -35,7 +35,7 @@ pub(super) struct Changes {
     watching: Mutex<Watching>,
 }
 
-/// Whether other programs are watched, and for how many.
+/// The number of listeners, and whether other programs are watched for them.
 #[derive(Debug, Default)]
 struct Watching {
     listeners: usize,
@@ -49,7 +49,7 @@ pub(super) struct Listener {
     changes: Arc<Changes>,
 }
 
-/// How far others have come.
+/// The progress of other programs.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct SeenChanges {
     posts: i64,
@@ -131,7 +131,7 @@ impl Changes {
 }
 
 impl Listener {
-    /// What changes before this is known to who listens.
+    /// Notes that the listener knows every change before this.
     pub(super) fn looks(&mut self) {
         self.told.mark_unchanged();
     }
@@ -149,7 +149,7 @@ impl Drop for Listener {
     }
 }
 
-/// How far things are, if anybody has committed since the last look.
+/// Reads the progress, if anybody has committed since the last look.
 fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<SeenChanges>, Fault> {
     let version = |db: &Connection| db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0));
     if let Some((db, before)) = known {

@@ -1,4 +1,4 @@
-//! What goes wrong below the three traits, before it becomes the error of one of them.
+//! Failures below the three traits, before each becomes the error of one of them.
 
 use std::{io, sync::Arc};
 
@@ -9,12 +9,12 @@ use adjutant_core::{
 };
 use rusqlite::ErrorCode;
 
-/// What went wrong.
+/// A failure below the three traits.
 #[derive(Debug, Clone)]
 pub(super) enum Fault {
     Sqlite(Arc<rusqlite::Error>),
     File(Arc<io::Error>),
-    /// What is stored is not what was written.
+    /// The stored data is not what was written.
     Corrupt(String),
     /// The request cannot be met.
     Invalid(String),
@@ -29,7 +29,7 @@ pub(super) enum Fault {
     Memory(MemoryError),
 }
 
-/// What a caller can do about it.
+/// The sort of a failure, by what a caller can do about it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Corrupt,
@@ -96,7 +96,7 @@ impl Fault {
         }
     }
 
-    /// Whether it may be that something can only be read.
+    /// True if the cause may be that something can only be read.
     pub(super) fn is_unwritable(&self) -> bool {
         match self {
             Self::ReadOnly => true,

@@ -10,7 +10,7 @@ pub(super) fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What was kept; less than nothing was never written.
+/// Returns the number that was kept; a number below 0 was never written.
 pub(super) fn read(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Which owners are alive. Each open database is an instance with a locked file; a lock goes with its program.
+//! The owners that are alive. Each open database is an instance with a locked file; a lock goes with its program.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,7 +24,7 @@ type LiveTenures = Mutex<HashSet<Tenure>>;
 /// The instances of this program: of them it is known at once which logs they have.
 static HERE: LazyLock<Mutex<HashMap<String, Weak<LiveTenures>>>> = LazyLock::new(Mutex::default);
 
-/// What one open database owns, and who else is alive.
+/// The logs that one open database owns, and the other owners that are alive.
 #[derive(Debug)]
 pub(super) struct Owners {
     instance: String,
@@ -59,7 +59,7 @@ impl Owners {
         lock(&self.live).remove(&tenure);
     }
 
-    /// Whether an instance is there and has the log.
+    /// True if an instance is there and has the log.
     pub(super) fn is_alive(&self, instance: &str, tenure: Tenure) -> Result<bool, Fault> {
         if let Some(live) = lock(&HERE).get(instance) {
             return Ok(live.upgrade().is_some_and(|live| lock(&live).contains(&tenure)));
@@ -101,7 +101,7 @@ impl Drop for Owners {
     fn drop(&mut self) {
         lock(&HERE).remove(&self.instance);
         if let (Some(folder), Some(file)) = (&self.folder, lock(&self.file).take()) {
-            // What cannot be removed now is found dead by the next one.
+            // A file that cannot be removed now is found dead by the next instance.
             let _ = fs::remove_file(file_of(folder, &self.instance));
             drop(file);
         }
@@ -131,7 +131,7 @@ fn bury(folder: &Path, db: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a living program has the file. Those who ask share their lock, so they do not take each other for the owner.
+/// True if a living program has the file. Those who ask share their lock, so they do not take each other for the owner.
 fn is_locked(path: &Path) -> std::io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -14,7 +14,7 @@ use super::{
     schema::{self, Reading},
 };
 
-/// How many reads go on at one time.
+/// The largest number of reads that go on at the same time.
 const MAX_READERS: usize = 4;
 
 /// Connections that read; clones share them.

@@ -14,18 +14,18 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 
-/// What makes each version of the tables of the one before.
+/// The statements that make each version of the tables from the one before.
 const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
 /// Marks a database as ours: "ADJT".
 const APPLICATION: i64 = 0x4144_4a54;
-/// How long a connection waits for another program that writes.
+/// The longest time that a connection waits for another program that writes.
 const BUSY: Duration = Duration::from_secs(10);
 /// To how many bytes the write-ahead log is cut when a large one has been copied.
 const MAX_WAL_BYTES: i64 = 64 * 1024 * 1024;
-/// How many statements a connection keeps ready.
+/// The number of statements that a connection keeps ready.
 const STATEMENTS: usize = 128;
 
-/// Where a database is.
+/// The location of a database.
 #[derive(Debug)]
 pub(super) enum DatabaseLocation {
     File(PathBuf),
@@ -39,7 +39,7 @@ impl DatabaseLocation {
     }
 }
 
-/// How a database file is read.
+/// The way in which a database file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Beside those who write it.
@@ -52,7 +52,7 @@ pub(super) enum Reading {
 pub(super) fn open(place: &DatabaseLocation) -> Result<(Option<Connection>, Reading), Fault> {
     let DatabaseLocation::File(path) = place else { return Ok((Some(writer(place)?), Reading::Shared)) };
     let fault = match writer(place) {
-        // What SQLite may not write, it opens to read.
+        // SQLite opens a file that it may not write only to read it.
         Ok(db) if db.is_readonly("main")? => Fault::ReadOnly,
         Ok(db) => return Ok((Some(db), Reading::Shared)),
         Err(fault) if fault.is_unwritable() && path.is_file() => fault,
@@ -74,7 +74,7 @@ pub(super) fn open(place: &DatabaseLocation) -> Result<(Option<Connection>, Read
     Err(fault)
 }
 
-/// Whether nobody writes a database: all that was written is in its file, and the file cannot be written.
+/// True if nobody writes a database: everything that was written is in its file, and the file cannot be written.
 fn is_frozen(path: &Path) -> bool {
     let is_whole = fs::metadata(beside(path, "-wal")).map_or(true, |wal| wal.len() == 0);
     let probe = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
@@ -101,7 +101,7 @@ fn writer(place: &DatabaseLocation) -> Result<Connection, Fault> {
     if let DatabaseLocation::File(_) = place {
         to_wal(&db)?;
     }
-    // Where a flush of the system's own does not reach the disk, SQLite knows a stronger one.
+    // On some systems the system's own flush does not reach the disk; SQLite knows a stronger one there.
     db.pragma_update(None, "fullfsync", true)?;
     db.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     migrate(&mut db)?;

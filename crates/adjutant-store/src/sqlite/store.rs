@@ -1,5 +1,5 @@
-//! What journal, key-value stores and memory share: one writer, a few readers, the owners of logs, and who is told of
-//! changes.
+//! The parts that journal, key-value stores and memory share: one writer, a few readers, the owners of logs, and the
+//! watchers of changes.
 
 use std::{
     fmt,
@@ -44,7 +44,7 @@ impl Store {
             DatabaseLocation::Memory => None,
         };
         let owners = Arc::new(Owners::beside(path.as_deref()));
-        // What nobody can write does not change.
+        // A database that nobody can write does not change: it is not watched.
         let watched = path.as_deref().filter(|_| reading == Reading::Shared);
         let changes = Arc::new(Changes::of(watched.map(Path::to_owned)));
         let start = |db| {
@@ -57,7 +57,7 @@ impl Store {
         Ok(Self { queue, readers: path.map(|path| Readers::of(path, reading)), owners, changes })
     }
 
-    /// Whether it can only be read.
+    /// True if it can only be read.
     pub(super) fn is_read_only(&self) -> bool {
         self.queue.is_none()
     }
@@ -108,12 +108,12 @@ impl Store {
 }
 
 impl Order {
-    /// What survives a crash of the program.
+    /// Returns the order for a write that survives a crash of the program.
     pub(super) fn lazy() -> Self {
         Self { flush: Flush::Lazy, bytes: 0, topic: None }
     }
 
-    /// What survives a crash of the machine.
+    /// Returns the order for a write that survives a crash of the machine.
     pub(super) fn now() -> Self {
         Self { flush: Flush::Now, ..Self::lazy() }
     }

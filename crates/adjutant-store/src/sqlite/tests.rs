@@ -1,4 +1,5 @@
-//! What cannot be seen from outside: which jobs are committed together, how they are flushed, what a full disk does.
+//! Tests of what cannot be seen from outside: which jobs are committed together, how they are flushed, what a full disk
+//! does.
 
 use std::{
     error::Error as _,
@@ -78,7 +79,7 @@ async fn jobs_that_wait_are_committed_as_one() {
     let mut logs = own(&sqlite, 20).await;
     let gate = Gate::close(&sqlite).await;
     let (store, (seen, sight)) = (Arc::clone(&sqlite.store), mpsc::channel());
-    // What the last job of the group sees, nobody else does before it is committed.
+    // The last job of the group sees changes that nobody else sees before they are committed.
     let look = async move {
         let work = move |db: &Connection| seen.send((heads(db)?, heads(&outside)?)).map_err(|_| Fault::Gone);
         store.write(Order::lazy(), work).await.expect("seen");

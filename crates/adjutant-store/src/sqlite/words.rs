@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// How many words of a query count.
+/// The largest number of words of a query that count.
 const MAX_WORDS: usize = 64;
 
-/// What finds texts of one owner that have one of the words; none if there are no words.
+/// Returns a query for the texts of one owner that have one of the words; `None` if there are no words.
 pub(super) fn one_of(query: &str, owner: i64) -> Option<String> {
     let mut found: Vec<&str> = Vec::new();
     for word in query.split(|letter| !is_of_word(letter)).filter(|word| !word.is_empty()) {
@@ -28,7 +28,7 @@ pub(super) fn owner_word(owner: i64) -> String {
     format!("o{owner}")
 }
 
-/// What FTS5 gives, where lower is better, as a score above 0.
+/// Turns the rank that FTS5 gives, where lower is better, into a score above 0.
 pub(super) fn score(rank: f64) -> f64 {
     (-rank).max(f64::MIN_POSITIVE)
 }

@@ -12,18 +12,18 @@ use super::{
     owners::Owners,
 };
 
-/// How many jobs are committed as one transaction at most.
+/// The largest number of jobs that are committed as one transaction.
 const MAX_GROUP: usize = 256;
-/// How many bytes a group has before it takes no more jobs.
+/// The number of bytes at which a group takes no more jobs.
 const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
-/// How a job is to be done.
+/// The terms on which a job is done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     pub(super) flush: Flush,
     /// About how many bytes it writes.
     pub(super) bytes: usize,
-    /// What it changes that somebody may watch.
+    /// The topic that it changes, if somebody may watch it.
     pub(super) topic: Option<Topic>,
 }
 
@@ -42,25 +42,25 @@ pub(super) trait Job: Send {
 pub(super) struct Request<W, A, N, T> {
     pub(super) order: Order,
     pub(super) work: W,
-    /// What was done, before it is committed.
+    /// The result of the work, before it is committed.
     pub(super) done: Option<Result<A, Fault>>,
     /// Makes the answer of it, once it is committed.
     pub(super) then: N,
     pub(super) reply: oneshot::Sender<Result<T, Fault>>,
 }
 
-/// What the thread has.
+/// The state of the writer thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) db: Connection,
     pub(super) changes: Arc<Changes>,
     /// Dropped at last: its logs are nobody's when the thread ends.
     pub(super) _owners: Arc<Owners>,
-    /// How commits are flushed now.
+    /// The way in which commits are flushed now.
     pub(super) flush: Option<Flush>,
 }
 
-/// Why a group is not committed.
+/// The reason why a group is not committed.
 enum Lost {
     /// It did not begin.
     Whole(Fault),
@@ -92,7 +92,7 @@ where
             (Some(Ok(done)), None) => Ok(done),
             (None, None) => Err(Fault::Gone),
         };
-        // Who asked may have gone; what was done for it stays, and what it would own is let go.
+        // The caller may be gone: its write stays committed, and what it would own is let go.
         let _ = reply.send(done.map(then));
     }
 }

@@ -9,12 +9,12 @@ use crate::{
     strict,
 };
 
-/// How many stop sequences a request may have.
+/// The largest number of stop sequences that a request may have.
 const MAX_STOPS: usize = 4;
-/// How many tools a request may have.
+/// The largest number of tools that a request may have.
 const MAX_TOOLS: usize = 128;
 
-/// How to answer.
+/// Reads the options for the answer.
 pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Refusal> {
     let mut options = Options::default();
     let (old, new) = (root.field("max_tokens"), root.field("max_completion_tokens"));

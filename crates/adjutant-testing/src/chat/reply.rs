@@ -15,7 +15,7 @@ use crate::{
     wire::Asked,
 };
 
-/// What a model says that refuses without a word.
+/// The text of a model that refuses without a word.
 const REFUSAL: &str = "I'm sorry, I can't help with that.";
 
 /// Turns chunks into the frames of the Chat Completions wire.
@@ -175,7 +175,7 @@ impl encode::Encoder for Encoder {
     }
 }
 
-/// What every chunk begins with.
+/// Makes the beginning of every chunk.
 fn head(asked: &Asked, stamp: &Stamp) -> Value {
     json!({
         "id": format!("chatcmpl-{:029}", stamp.number),

@@ -12,7 +12,7 @@ use crate::{
     wire::Asked,
 };
 
-/// How long the id of a call may be.
+/// The largest length of the id of a call.
 const MAX_CALL_ID: usize = 40;
 
 /// Reads the body of a request.

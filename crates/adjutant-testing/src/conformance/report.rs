@@ -1,20 +1,20 @@
-//! What came of the hazards: a column for each subject, a row for each hazard, and nothing left out.
+//! The outcomes of the hazards: a column for each subject, a row for each hazard, and nothing left out.
 
 use std::fmt;
 
 use super::HAZARDS;
 
-/// What came of the hazards for one subject.
+/// The outcomes of the hazards for one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// The name of the subject.
     pub subject: String,
-    /// What came of each hazard that was played, in order.
+    /// The outcome of each hazard that was played, in order.
     pub rows: Vec<Row>,
 }
 
-/// What came of one hazard.
+/// The outcome of one hazard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row {
@@ -31,7 +31,7 @@ pub struct Matrix {
 }
 
 impl Report {
-    /// What came of a hazard; `None` if it was not played.
+    /// Returns the outcome of a hazard; `None` if it was not played.
     pub fn result(&self, hazard: &str) -> Option<&Result<(), String>> {
         self.rows.iter().find(|row| row.hazard == hazard).map(|row| &row.result)
     }

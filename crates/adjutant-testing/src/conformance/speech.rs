@@ -138,7 +138,7 @@ pub(super) async fn unknown_finish_reason(subject: &dyn Subject) -> Verdict {
     same("whether to try again", error.details().should_retry, Some(false))
 }
 
-/// What comes of a script whose reason to stop is none that anyone knows.
+/// Plays a script whose reason to stop is one that nobody knows, and returns what was heard.
 async fn unknown_finish(subject: &dyn Subject, script: Script) -> Result<Heard, String> {
     let breaks = |setup: crate::Setup| {
         let known = ["\"max_tokens\"", "\"length\"", "\"max_output_tokens\"", "\"MAX_TOKENS\""];

@@ -1,4 +1,5 @@
-//! Where a hazard is played: a server with a scripted model, the model under test, and what was heard from it.
+//! The stage on which a hazard is played: a server with a scripted model, the model under test, and what was heard from
+//! it.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -23,7 +24,7 @@ pub(super) struct HazardStage {
 pub(super) struct Heard {
     pub(super) chunks: Vec<Chunk>,
     end: Result<Arc<Reply>, Error>,
-    /// How the grammar of the chunks was broken.
+    /// A description of how the grammar of the chunks was broken.
     broken: Option<String>,
 }
 
@@ -62,7 +63,7 @@ impl HazardStage {
         ensure(self.server.request_count() > 0, || "the provider was never asked".into())
     }
 
-    /// What the provider has understood of a request, by its number.
+    /// Returns a request as the provider understood it, by its number.
     pub(super) fn understood(&self, number: usize) -> Result<Request, String> {
         let requests = self.scripted.requests();
         requests.into_iter().nth(number).ok_or_else(|| format!("request {number} never reached the provider's model"))
@@ -112,7 +113,7 @@ async fn listen(model: &dyn Model, request: Request) -> Heard {
     Heard { chunks, end, broken }
 }
 
-/// How the chunks contradict each other or the reply, if they do.
+/// Describes how the chunks contradict each other or the reply, if they do.
 fn contradiction(chunks: &[Chunk], reply: &Reply) -> Option<String> {
     let last = chunks.iter().rposition(|chunk| matches!(chunk, Chunk::Start { .. })).unwrap_or_default();
     let mut closed: Vec<(u32, &Arc<Block>)> = Vec::new();
@@ -174,7 +175,8 @@ impl Heard {
         deltas.collect()
     }
 
-    /// What was changed about the request before it was sent, and what was tolerated of the answer.
+    /// Returns the warnings about changes to the request before it was sent, and about what was tolerated of the
+    /// answer.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let starts = self.chunks.iter().filter_map(|chunk| match chunk {
             Chunk::Start { warnings, .. } => Some(warnings.clone()),

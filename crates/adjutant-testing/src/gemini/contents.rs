@@ -16,12 +16,12 @@ use crate::{
     wire::Wire,
 };
 
-/// What the vendor takes in the place of a signature of another model.
+/// The text that the vendor takes in the place of a signature of another model.
 const SENTINEL: &str = "skip_thought_signature_validator";
-/// What is said when calls and responses do not pair.
+/// The error message for calls and responses that do not pair.
 const UNEQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function \
                        call parts of the function call turn.";
-/// What a part may hold, one of them.
+/// The fields of which a part may hold one.
 const DATA: [&str; 7] =
     ["text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"];
 
@@ -171,7 +171,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether a content begins a turn: it is the user's and holds more than responses.
+/// True if a content begins a turn: it is the user's and holds more than responses.
 fn is_prompt(content: &Node<'_>) -> bool {
     let parts = content.value["parts"].as_array();
     content.value["role"] != "model"

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::{node::Node, refusal::Refusal};
 
-/// How long the name of a function may be.
+/// The largest length of the name of a function.
 const MAX_NAME: usize = 64;
-/// How many stop sequences a request may have.
+/// The largest number of stop sequences that a request may have.
 const MAX_STOPS: usize = 5;
-/// What a `Schema` may say; it is a selection of OpenAPI 3.0.
+/// The fields that a `Schema` may have; they are a selection of OpenAPI 3.0.
 ///
 /// Source: Gemini API reference, "Schema", August 2026.
 const SCHEMA: [&str; 22] = [
@@ -56,7 +56,7 @@ pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
     Ok(tools)
 }
 
-/// How to answer.
+/// Reads the options for the answer.
 pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Result<Options, Refusal> {
     let mut options = Options { tool_choice: choice(root, tools)?, ..Options::default() };
     let Some(config) = root.field("generationConfig") else { return Ok(options) };

@@ -22,7 +22,7 @@ pub(crate) struct Encoder {
     /// The signature that the next part of its kind carries.
     pending: Option<Pending>,
     calls: usize,
-    /// Whether a call could not be said, because its arguments are no object.
+    /// True if a call could not be expressed, because its arguments are no object.
     malformed: bool,
 }
 

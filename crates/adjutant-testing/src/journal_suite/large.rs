@@ -56,7 +56,7 @@ pub(super) async fn attachments_are_shared(stage: &JournalStage<'_>) -> Verdict 
     delete(&*journal, &one).await?;
     ok("sweeping", journal.sweep().await)?;
     is_log(&*stage.open().await, &two, &all).await?;
-    // What was swept may come again.
+    // Attachments that were swept may come again.
     append(&mut *own(&*journal, &one, &Owner::new()).await?, &all).await?;
     delete(&*journal, &two).await?;
     delete(&*journal, &one).await?;
@@ -67,7 +67,7 @@ pub(super) async fn attachments_are_shared(stage: &JournalStage<'_>) -> Verdict 
 
 pub(super) async fn attachments_swept(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
-    // What others left is not of this play.
+    // Attachments that others left are not part of this check.
     ok("sweeping", journal.sweep().await)?;
     let ([one, two], all) = sharing(stage, &*journal).await?;
     equal("what a sweep finds while both are there", &ok("sweeping", journal.sweep().await)?, &GcReport::default())?;

@@ -12,9 +12,9 @@ use proptest::{
 use super::stage::{JournalStage, batch, is_log, is_missing};
 use crate::suite::{Verdict, equal, joined, ok};
 
-/// How many sequences of operations are played.
+/// The number of sequences of operations that are played.
 const CASES: u32 = 40;
-/// How many logs they are about, and how many owners want them.
+/// The number of logs that the operations are about, and the number of owners that want them.
 const LOGS: usize = 2;
 const OWNERS: usize = 2;
 
@@ -30,16 +30,16 @@ enum Operation {
     Read { log: usize, handle: usize },
 }
 
-/// What a log is to the model.
+/// The model's knowledge of a log.
 #[derive(Debug, Default)]
 struct Known {
     records: u64,
     title: Option<u8>,
-    /// Who has it now.
+    /// The owner that has it now.
     holder: Option<usize>,
 }
 
-/// What is open in a case: the values, and the model.
+/// The values that are open in a case, and the model.
 struct Case {
     handles: [Arc<dyn Journal>; 2],
     prefix: String,
@@ -135,7 +135,7 @@ impl Case {
         }
     }
 
-    /// Why a log can be neither deleted nor renamed.
+    /// Returns the reason why a log can be neither deleted nor renamed.
     fn refusal(&self, log: usize) -> Option<JournalErrorKind> {
         match self.known.get(&log) {
             None => Some(JournalErrorKind::Missing),

@@ -1,4 +1,4 @@
-//! What the checks of a journal are played with: logs of their own, records, and short ways to do the usual.
+//! The means with which the checks of a journal are played: logs of their own, records, and short ways to do the usual.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ pub(super) const LATER_MS: u64 = 4_000_000_000_000;
 /// A play of one check.
 pub(super) struct JournalStage<'a> {
     pub(super) lab: &'a dyn Lab,
-    /// What the names of its logs begin with; nobody used it before.
+    /// The beginning of the names of its logs; nobody used it before.
     pub(super) prefix: String,
 }
 
@@ -126,7 +126,7 @@ pub(super) async fn is_log(journal: &dyn Journal, log: &LogId, want: &[Arc<Stamp
     Ok(())
 }
 
-/// What must be stored of these records, the first of which is the first of its log.
+/// Makes the stored form that these records must have; the first of them is the first of its log.
 pub(super) fn chained(records: &[Arc<Stamped>]) -> Result<Vec<StoredRecord>, String> {
     let mut link = Digest::GENESIS;
     let one = |stamped: &Arc<Stamped>| {

@@ -30,7 +30,7 @@ pub(super) async fn fenced_drop_frees_nothing(stage: &JournalStage<'_>) -> Verdi
     let first = own(&*journal, &log, &owner).await?;
     let second = ok("owning once more", journal.own(&log, &owner).await)?;
     drop(first);
-    // What dropping does, it may do a little later: give it an occasion.
+    // A drop may do its work a little later: this gives it an occasion.
     drop(own(&*journal, &stage.log("other"), &Owner::new()).await?);
     refused("a stranger", journal.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
     let mut third = ok("taking over", stage.open().await.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?;

@@ -1,4 +1,4 @@
-//! What the checks of a key-value store are played with: keys of their own, and short ways to do the usual.
+//! The means with which the checks of a key-value store are played: keys of their own, and short ways to do the usual.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::suite::{Verdict, equal, fails, ok};
 /// A play of one check.
 pub(super) struct KvStage<'a> {
     lab: &'a dyn Lab,
-    /// What its keys begin with; nobody used it before.
+    /// The beginning of its keys; nobody used it before.
     pub(super) prefix: String,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn refused<T>(what: &str, result: Result<T, KvStoreError>, kind: &KvS
     equal(&format!("the kind of error of {what} ({error})"), error.kind(), kind)
 }
 
-/// What must be true of a key is not.
+/// Makes the error for a condition on a key that is not true.
 pub(super) fn conflict(key: &str, found: Option<Version>) -> KvStoreErrorKind {
     KvStoreErrorKind::Conflict { key: key.into(), found }
 }

@@ -23,15 +23,15 @@ use crate::{
     wire::Wire,
 };
 
-/// How many bytes are gathered before they are written, when the model is faster than the socket.
+/// The number of bytes that are gathered before they are written, when the model is faster than the socket.
 const GATHER: usize = 64 * 1024;
-/// How many bytes a chunk of a canned answer has.
+/// The size in bytes of a chunk of a canned answer.
 const CANNED_CHUNK: usize = 16 * 1024;
-/// What a proxy says.
+/// The page that a proxy sends.
 const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Sign in to the \
                     network</h1></body></html>\n";
 
-/// What becomes of a connection after an answer.
+/// The fate of a connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Keep,
@@ -219,7 +219,7 @@ impl Exchange<'_> {
         let first = loop {
             match next(peer, &mut chunks).await? {
                 Ok(Chunk::Start { limits: told, .. }) => limits = *told,
-                // What is known about the usage by now stands in the first frame; it makes no frame of its own.
+                // The first frame holds the usage that is known by now; the usage makes no frame of its own.
                 Ok(usage @ Chunk::Usage { .. }) => {
                     if let Err(refusal) = encoder.chunk(&usage, &mut body) {
                         return self.refuse(peer, &refusal).await;
@@ -238,7 +238,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Where a request leads.
+/// The result of routing a request.
 enum Routed {
     /// The whole body of the answer.
     Whole(Value),

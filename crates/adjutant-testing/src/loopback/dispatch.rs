@@ -1,4 +1,4 @@
-//! Which wire a request speaks, and who reads and answers it there.
+//! The choice of the wire that a request speaks, and of the code that reads and answers it there.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::{
     wire::{Asked, Wire, json_body},
 };
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Reply,
@@ -90,7 +90,7 @@ pub(super) fn error(wire: Wire, refusal: &Refusal, request_id: &str) -> (u16, Ve
         Wire::Messages => (status, headers, messages::error(refusal, Some(request_id))),
         Wire::Chat => (status, headers, chat::error(refusal)),
         Wire::Responses => (status, headers, responses::error(refusal)),
-        // How long to wait stands in the body.
+        // The body says how long to wait.
         Wire::Gemini => (status, Vec::new(), gemini::error(refusal)),
     }
 }

@@ -1,4 +1,4 @@
-//! What all connections of a server share: what it serves, what breaks, and what it was asked.
+//! The data that all connections of a server share: what it serves, what breaks, and what it was asked.
 
 use std::{
     fmt,
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::{Order, Setup};
 use crate::{issued::Issued, plan::Plan, received::Received};
 
-/// Where answers come from.
+/// The source of answers.
 pub(crate) enum Source {
     Model(Box<dyn Model>),
     /// Bodies, and the whole answers that were made of them.
@@ -24,7 +24,7 @@ pub(crate) enum Source {
     },
 }
 
-/// What all connections of a server share.
+/// The data that all connections of a server share.
 pub(crate) struct Shared {
     pub(super) setup: Setup,
     pub(super) issued: Arc<Issued>,
@@ -55,7 +55,7 @@ impl Shared {
         self.setup.order
     }
 
-    /// Whether anyone looks at the bodies of requests.
+    /// True if anyone looks at the bodies of requests.
     pub(crate) fn reads_bodies(&self) -> bool {
         self.setup.keep || matches!(self.setup.source, Source::Model(_))
     }
@@ -80,7 +80,7 @@ impl Shared {
         }
     }
 
-    /// Whether anything holds answers back.
+    /// True if anything holds answers back.
     pub(crate) fn holds(&self) -> bool {
         self.setup.latch.is_some() || !self.setup.delay.is_zero()
     }

@@ -1,4 +1,4 @@
-//! What is too large, too much, or nothing.
+//! Checks with input that is too large, too much, or nothing.
 
 use adjutant_agent::memory::{
     FactChange, FactId, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryErrorKind, NewFact, OwnerId,

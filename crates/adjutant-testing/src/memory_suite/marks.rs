@@ -1,4 +1,4 @@
-//! How far sources were read, and many at once.
+//! Checks of how far sources were read, and of many calls at once.
 
 use adjutant_agent::memory::{FactId, MemoryErrorKind, NewFact};
 

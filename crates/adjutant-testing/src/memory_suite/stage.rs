@@ -1,4 +1,4 @@
-//! What the checks of a memory are played with: owners of their own, and short ways to do the usual.
+//! The means with which the checks of a memory are played: owners of their own, and short ways to do the usual.
 
 use std::sync::Arc;
 

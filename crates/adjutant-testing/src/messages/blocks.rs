@@ -6,7 +6,7 @@ use crate::{history, node::Node, refusal::Refusal};
 
 use super::request::MAX_TOOL_NAME;
 
-/// How long the id of a call may be.
+/// The largest length of the id of a call.
 pub(super) const MAX_CALL_ID: usize = 64;
 /// The vendor's own blocks, which only it understands.
 const VENDORS_OWN: [&str; 5] = ["server_tool_use", "mcp_tool_use", "container_upload", "compaction", "fallback"];

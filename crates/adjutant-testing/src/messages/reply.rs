@@ -10,7 +10,7 @@ use crate::{
     wire::{Asked, Wire},
 };
 
-/// How far the message has come.
+/// The progress of the message.
 #[derive(Debug, PartialEq, Eq)]
 enum MessageProgress {
     /// Nothing was sent.
@@ -77,7 +77,7 @@ impl Encoder {
                 self.start_block(block, &json!({"type": "tool_use", "id": id, "name": name, "input": {}}), body);
                 delta(block, INPUT, "", body);
             }
-            // Whether thinking is withheld shows with its first delta; what is opaque shows at its end.
+            // The first delta shows if thinking is withheld; opaque content shows at its end.
             _ => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     wire::Asked,
 };
 
-/// How long the name of a tool may be.
+/// The largest length of the name of a tool.
 pub(super) const MAX_TOOL_NAME: usize = 128;
 
 /// Reads the body of a request.

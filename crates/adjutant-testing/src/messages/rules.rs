@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{issued::Issued, node::Node, refusal::Refusal, wire::Wire};
 
-/// How many cache marks a request may have.
+/// The largest number of cache marks that a request may have.
 const MAX_CACHE_MARKS: usize = 4;
 /// The smallest budget for thinking.
 const MIN_BUDGET: u64 = 1_024;
@@ -34,7 +34,7 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl], mut options: Options)
     Ok(options)
 }
 
-/// Whether a reply of the request thinks.
+/// True if a reply of the request thinks.
 pub(super) fn thinks(root: &Node<'_>) -> bool {
     root.field("thinking").is_some_and(|it| it.value["type"] == "enabled" || it.value["type"] == "adaptive")
 }
@@ -137,7 +137,7 @@ fn collect<'a>(list: Option<Node<'a>>, marked: &mut Vec<Node<'a>>) -> Result<(),
     Ok(())
 }
 
-/// How much is to be thought, as far as it can be told from the switch.
+/// Reads how much is to be thought, as far as the switch tells it.
 fn thinking(root: &Node<'_>) -> Result<Option<Effort>, Refusal> {
     let Some(thinking) = root.field("thinking") else { return Ok(None) };
     let kind = thinking.need("type")?;

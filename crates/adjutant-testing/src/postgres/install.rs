@@ -11,7 +11,7 @@ use std::{
 
 use super::Unavailable;
 
-/// What makes a server small and quick; `fsync` is of no use to a cluster that ends with its test.
+/// The settings that make a server small and quick; `fsync` is of no use to a cluster that ends with its test.
 pub(super) const SETTINGS: [&str; 8] = [
     "fsync=off",
     "full_page_writes=off",
@@ -23,7 +23,7 @@ pub(super) const SETTINGS: [&str; 8] = [
     "lc_messages=C",
 ];
 
-/// Where distributions put the binaries that are not on the path.
+/// The folder where distributions put the binaries that are not on the path.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// The user that runs the server in place of root, which it refuses.
@@ -125,7 +125,7 @@ fn versions() -> Vec<PathBuf> {
     versions.into_iter().map(|(_, dir)| dir).collect()
 }
 
-/// How root runs a program as the user that may run the server.
+/// Finds the command with which root runs a program as the user that may run the server.
 fn run_as() -> Result<Vec<&'static str>, Unavailable> {
     if said(Command::new("id").args(["-u", USER])).is_none() {
         return Err(Unavailable::new("root may not run it, and there is no user called postgres"));
@@ -140,7 +140,7 @@ fn run_as() -> Result<Vec<&'static str>, Unavailable> {
     [setpriv, runuser].into_iter().find(works).ok_or_else(none)
 }
 
-/// What a program says, if it succeeds.
+/// Runs a program, and returns what it prints, if it succeeds.
 fn said(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// How long the server may take for an answer.
+/// The longest time that the server may take for an answer.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// The longest message that is read.

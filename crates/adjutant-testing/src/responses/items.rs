@@ -14,7 +14,7 @@ use crate::{
     wire::Wire,
 };
 
-/// How long an id may be.
+/// The largest length of an id.
 const MAX_ID: usize = 64;
 
 /// The input of a request, as far as it was read.
@@ -23,7 +23,7 @@ pub(super) struct Reading<'a> {
     model: &'a str,
     history: History,
     system: Vec<String>,
-    /// What the model said and the history does not have yet.
+    /// The blocks that the model said and the history does not have yet.
     said: Vec<Block>,
     ids: HashSet<&'a str>,
     call_ids: HashSet<&'a str>,

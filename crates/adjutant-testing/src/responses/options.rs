@@ -13,7 +13,7 @@ use crate::{
 ///
 /// Source: OpenAI API reference "Create a model response", `max_output_tokens`, August 2026.
 const MIN_OUTPUT: u64 = 16;
-/// What may be asked to be included.
+/// The names of the data that a request may ask to be included.
 const INCLUDES: [&str; 8] = [
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",

@@ -16,9 +16,9 @@ use crate::{
     wire::{Asked, Wire},
 };
 
-/// What a model says that refuses.
+/// The text of a model that refuses.
 const REFUSAL: &str = "I'm sorry, I can't help with that.";
-/// What the encrypted content of a reasoning item is before the item is done: not usable.
+/// The encrypted content of a reasoning item before the item is done: it is not usable.
 const UNFINISHED: &str = "gAAAAAB";
 
 /// Turns chunks into the events of the Responses wire.
@@ -45,7 +45,7 @@ struct OpenItem {
     at: usize,
     id: String,
     text: String,
-    /// Whether the summary of a reasoning has begun.
+    /// True if the summary of a reasoning has begun.
     summarised: bool,
     call_id: String,
     name: String,

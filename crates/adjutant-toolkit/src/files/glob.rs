@@ -7,7 +7,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::show;
 
-/// Which files are wanted.
+/// The pattern of the files that are wanted.
 #[derive(Debug)]
 pub(super) struct Glob {
     matcher: Gitignore,
@@ -33,7 +33,7 @@ impl Glob {
         Ok(Self { matcher, inverted })
     }
 
-    /// Whether a file is wanted; its path is taken from the root and from where the search began.
+    /// True if a file is wanted; its path is taken from the root and from where the search began.
     pub(super) fn wants(&self, path: &Path, from: &Path) -> bool {
         let hit = |path: &Path| {
             let usable = path.components().next().is_some() && !path.has_root();

@@ -1,4 +1,4 @@
-//! What a search found so far, as the text that the model is shown: bounded in matches, bytes and work.
+//! The matches that a search found so far, as the text that the model is shown: bounded in matches, bytes and work.
 
 use std::{collections::VecDeque, fmt::Write, path::Path};
 
@@ -13,20 +13,20 @@ use super::{
     show, work,
 };
 
-/// How many bytes of text one call shows.
+/// The largest number of bytes of text that one call shows.
 const MAX_BYTES: usize = 65_536;
-/// How many bytes of one line are searched.
+/// The largest number of bytes of one line that are searched.
 const MAX_LINE: usize = 65_536;
-/// How many bytes of one line are shown.
+/// The largest number of bytes of one line that are shown.
 const MAX_SHOWN: usize = 300;
-/// How many bytes are shown before a match that stands far into its line.
+/// The number of bytes that are shown before a match that stands far into its line.
 const LEAD: usize = 80;
-/// How many bytes of one file are searched.
+/// The largest number of bytes of one file that are searched.
 const MAX_FILE: u64 = 67_108_864;
-/// How many bytes of lines one call searches.
+/// The largest number of bytes of lines that one call searches.
 const MAX_SCAN: u64 = 1_073_741_824;
 
-/// What a search found so far.
+/// The matches that a search found so far.
 #[derive(Debug)]
 pub(super) struct Hits {
     regex: Regex,
@@ -42,11 +42,11 @@ pub(super) struct Hits {
     full: bool,
 }
 
-/// Where the search of one file stands.
+/// The progress of the search of one file.
 struct FileSearch {
     path: String,
     before: VecDeque<(u64, String)>,
-    /// How many lines after the last match are still to be shown.
+    /// The number of lines after the last match that are still to be shown.
     after: usize,
     /// The last line that was shown.
     shown: Option<u64>,
@@ -69,7 +69,7 @@ impl Hits {
         }
     }
 
-    /// Whether a limit was passed: there is more than can be shown.
+    /// True if a limit was passed: there is more than can be shown.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }

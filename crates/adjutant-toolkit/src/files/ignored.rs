@@ -14,7 +14,7 @@ use ignore::{
 
 use super::root::open_regular;
 
-/// How many bytes of one ignore file are read.
+/// The largest number of bytes of one ignore file that are read.
 const MAX_RULE_BYTES: u64 = 262_144;
 
 /// The rules that hold in one directory; cheap to clone.
@@ -56,7 +56,7 @@ impl Ignored {
         deeper
     }
 
-    /// Whether an entry of the directory is left out.
+    /// True if an entry of the directory is left out.
     pub(super) fn hides(&self, path: &Path, is_dir: bool) -> bool {
         let nearest_first = self.ignore.iter().rev().chain(self.gitignore.iter().rev());
         for rules in nearest_first {

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use cap_std::fs::File;
 
-/// How many bytes of a file are read at a time; the first such piece decides whether it is binary.
+/// The number of bytes of a file that are read at a time; the first such piece decides whether it is binary.
 const BUFFER: usize = 16_384;
 
 /// The lines of a file.
@@ -22,9 +22,9 @@ pub(super) struct Line {
     pub(super) number: u64,
     /// The beginning of the line, without its line feed.
     pub(super) bytes: Vec<u8>,
-    /// How many bytes of the line are not kept.
+    /// The number of bytes of the line that are not kept.
     pub(super) cut: u64,
-    /// Whether a NUL stands in it, kept or not.
+    /// True if a NUL stands in it, kept or not.
     pub(super) nul: bool,
 }
 
@@ -34,7 +34,7 @@ impl Lines {
         Self { reader: BufReader::with_capacity(BUFFER, file.take(limit)), keep, number: 0 }
     }
 
-    /// Whether the file begins like a binary one: with a NUL in its first piece.
+    /// True if the file begins like a binary one: with a NUL in its first piece.
     pub(super) fn is_binary(&mut self) -> io::Result<bool> {
         Ok(self.reader.fill_buf()?.contains(&0))
     }
@@ -70,7 +70,7 @@ impl Lines {
         Ok(Some(line))
     }
 
-    /// Whether the limit was reached before the file ended.
+    /// True if the limit was reached before the file ended.
     pub(super) fn hit_limit(&self) -> bool {
         self.reader.get_ref().limit() == 0
     }

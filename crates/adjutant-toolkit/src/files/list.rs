@@ -13,11 +13,11 @@ use super::{
     work,
 };
 
-/// How many levels are listed unless the model says otherwise.
+/// The number of levels that are listed unless the model asks for another.
 const DEFAULT_DEPTH: u32 = 2;
-/// How many entries are listed unless the model says otherwise.
+/// The number of entries that are listed unless the model asks for another.
 const DEFAULT_LIMIT: u32 = 200;
-/// How many entries are listed at most.
+/// The largest number of entries that are listed.
 const MAX_LIMIT: u32 = 1_000;
 
 /// Lists the files and directories below a directory, sorted, with sizes; a directory ends with a slash.
@@ -29,11 +29,11 @@ pub(super) struct Args {
     /// The directory, relative to the root; the root itself if left out.
     #[serde(default)]
     path: Option<String>,
-    /// How many levels to list; 2 if left out.
+    /// The number of levels to list; 2 if left out.
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
     depth: Option<u32>,
-    /// How many entries to list; 200 if left out, 1000 at most.
+    /// The number of entries to list; 200 if left out, 1000 at most.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,

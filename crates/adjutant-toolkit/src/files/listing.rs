@@ -1,4 +1,4 @@
-//! What a walk found, as the list that the model is shown: the entries nearest to the top if there are too many.
+//! The list in which the model is shown what a walk found: the entries nearest to the top if there are too many.
 
 use adjutant_llm::CallResult;
 use serde_json::json;

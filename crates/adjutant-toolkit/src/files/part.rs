@@ -12,11 +12,11 @@ use super::{
     show, work,
 };
 
-/// How many bytes of text one call shows.
+/// The largest number of bytes of text that one call shows.
 const MAX_BYTES: usize = 65_536;
-/// How many bytes of one line are shown.
+/// The largest number of bytes of one line that are shown.
 const MAX_LINE: usize = 2_000;
-/// How many bytes of a file are looked through to find the lines that were asked for.
+/// The largest number of bytes of a file that are looked through to find the lines that were asked for.
 const MAX_SCAN: u64 = 268_435_456;
 
 /// The part of a file that is shown.

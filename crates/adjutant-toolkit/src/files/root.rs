@@ -16,7 +16,7 @@ use cap_std::{
 
 use super::show;
 
-/// Where the agents of a project are kept, with what lets their callers in.
+/// The folder that keeps the agents of a project, with what lets their callers in.
 const AGENTS: [&str; 2] = [".adjutant", "run"];
 
 /// A handle of the folder that no path leads out of.
@@ -27,7 +27,7 @@ pub(super) struct Root {
     closed: Arc<[PathBuf]>,
 }
 
-/// What a path led to.
+/// The target that a path led to.
 #[derive(Debug)]
 pub(super) enum PathTarget {
     /// A regular file, and its size in bytes.
@@ -55,7 +55,7 @@ impl Root {
         Self { closed, ..self }
     }
 
-    /// Why a path is not shown, if it is not.
+    /// Returns the reason why a path is not shown, if it is not.
     pub(super) fn closes(&self, path: &Path) -> Option<&'static str> {
         let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
         if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
@@ -124,7 +124,7 @@ pub(super) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u
     Ok(metadata.is_file().then(|| (file, metadata.len())))
 }
 
-/// What the model is told; it names the path as it was asked for, never where the root is.
+/// Makes the error that the model is told; it names the path as it was asked for, never where the root is.
 fn refused(asked: &str, error: &io::Error) -> ToolError {
     let path = show::quoted(asked);
     match error.kind() {

@@ -14,13 +14,13 @@ use super::{
     work,
 };
 
-/// How many matching lines are shown unless the model says otherwise.
+/// The number of matching lines that are shown unless the model asks for another.
 const DEFAULT_RESULTS: u32 = 100;
-/// How many matching lines are shown at most.
+/// The largest number of matching lines that are shown.
 const MAX_RESULTS: u32 = 1_000;
-/// How many lines around a match are shown at most.
+/// The largest number of lines around a match that are shown.
 const MAX_CONTEXT: u32 = 10;
-/// How many bytes a compiled pattern may take.
+/// The largest number of bytes that a compiled pattern may take.
 const MAX_PATTERN: usize = 1_048_576;
 
 /// Searches the text of files for a regular expression, line by line; shows `path:line: text` for every match.
@@ -34,17 +34,17 @@ pub(super) struct Args {
     /// The directory or file to search, relative to the root; the root itself if left out.
     #[serde(default)]
     path: Option<String>,
-    /// Which files to search, for example `*.rs` or `src/**/*.ts`; `!` before it inverts.
+    /// The files to search, for example `*.rs` or `src/**/*.ts`; `!` before it inverts.
     #[serde(default)]
     glob: Option<String>,
-    /// How many lines to show before and after each match; 0 if left out, 10 at most.
+    /// The number of lines to show before and after each match; 0 if left out, 10 at most.
     #[serde(default)]
     #[schemars(range(max = 10))]
     context_lines: Option<u32>,
-    /// Whether upper and lower case are the same; they are not if left out.
+    /// True if upper and lower case are the same; false if left out.
     #[serde(default)]
     ignore_case: Option<bool>,
-    /// How many matching lines to show; 100 if left out, 1000 at most.
+    /// The number of matching lines to show; 100 if left out, 1000 at most.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     max_results: Option<u32>,

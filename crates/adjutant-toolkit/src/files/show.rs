@@ -1,8 +1,8 @@
-//! How names, sizes and long lines are shown to a model.
+//! Functions that show names, sizes and long lines to a model.
 
 use std::{fmt::Write, path::Path};
 
-/// How many characters of a path that was asked for are repeated in an error.
+/// The largest number of characters of a requested path that an error repeats.
 const MAX_ECHO: usize = 200;
 
 /// A path as one line: separated by slashes, control characters escaped, what is no UTF-8 replaced.

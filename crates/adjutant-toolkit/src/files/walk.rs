@@ -17,9 +17,9 @@ use super::{
     show,
 };
 
-/// How deep a walk goes at most; each level holds one handle.
+/// The largest depth of a walk; each level holds one handle.
 pub(super) const MAX_DEPTH: usize = 64;
-/// How many entries a walk looks at, hidden and ignored ones included.
+/// The largest number of entries that a walk looks at, hidden and ignored ones included.
 const MAX_ENTRIES: usize = 200_000;
 
 /// A walk, depth first.
@@ -45,7 +45,7 @@ pub(super) struct WalkEntry {
     pub(super) size: u64,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -86,12 +86,12 @@ impl Walk {
         Ok(open_regular(&level.dir, Path::new(name))?.map(|(file, _)| file))
     }
 
-    /// Whether the walk gave up at its limit of entries.
+    /// True if the walk gave up at its limit of entries.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// How many directories could not be read.
+    /// Returns the number of directories that could not be read.
     pub(super) fn unreadable(&self) -> u64 {
         self.unreadable
     }
@@ -151,7 +151,7 @@ impl Iterator for Walk {
 }
 
 impl Level {
-    /// What the entry is; `None` if it is left out, or gone by now.
+    /// Looks at an entry; `None` if it is left out, or gone by now.
     fn look(&self, name: &OsString, entry: &DirEntry, depth: usize) -> Option<WalkEntry> {
         let metadata = entry.metadata().ok()?;
         let kind = match metadata.file_type() {

@@ -1,4 +1,4 @@
-//! What the three tools share: file work off the runtime's threads, and the spec of a typed argument struct.
+//! The code that the three tools share: file work off the runtime's threads, and the spec of a typed argument struct.
 
 use adjutant_tool::{CallContext, Cancel, Replay, ToolError, ToolErrorKind, ToolSpec};
 use schemars::{JsonSchema, generate::SchemaSettings};

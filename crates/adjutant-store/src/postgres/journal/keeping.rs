@@ -1,4 +1,5 @@
-//! What looks after logs without reading them: information, lists, other names, deletion, the clean-up of attachments.
+//! Functions that look after logs without reading them: information, lists, other names, deletion, the clean-up of
+//! attachments.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -39,7 +40,7 @@ const HOLD: &str = concat!(
     ", owner, extract(epoch from until - clock_timestamp())::float8 from logs where name = $1 for update"
 );
 
-/// What belongs to a log; the log itself comes last.
+/// The statements that delete the parts of a log; the log itself comes last.
 const PARTS: [&str; 5] = [
     "delete from records where log = $1",
     "delete from attached where log = $1",
@@ -54,7 +55,7 @@ const SWEEP: &str = "with gone as ( \
         returning octet_length(bytes)::bigint as size \
     ) select count(*), coalesce(sum(size), 0)::bigint from gone";
 
-/// What is known of a log.
+/// Returns the information about a log.
 pub(super) async fn info(database: &Database, log: &LogId) -> Result<LogInfo, JournalError> {
     let failed = |fault: Fault| fault.journal(format_args!("tell of log {:?}", log.0));
     let leaving = database.leases.leaving();
@@ -149,7 +150,7 @@ pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError>
     let mut client = database.client().await.map_err(failed)?;
     let swept = async {
         let change = client.transaction().await?;
-        // What is seen after that has no reference on its way.
+        // While this lock is held, no unreferenced attachment can gain a reference.
         change.execute("select pg_advisory_xact_lock($1)", &[&ATTACHMENTS]).await?;
         let row = change.query_one(SWEEP, &[]).await?;
         change.commit().await?;
@@ -175,7 +176,8 @@ pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalE
     JournalError::owned(log, holder)
 }
 
-/// What a row says; a log that this program was about to give up before the row was read is not owned any more.
+/// Reads the information in a row; a log that this program was about to give up before the row was read is not owned
+/// any more.
 fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;

@@ -12,11 +12,11 @@ use tokio::{runtime::Handle, sync::watch, time};
 
 use crate::postgres::{database::Database, row::signed};
 
-/// How long a request waits for a log that this program is about to give up.
+/// The longest time that a request waits for a log that this program is about to give up.
 const LEAVE: Duration = Duration::from_secs(5);
 
-/// Whether a log is owned: a lease that is longer than it can be was given before the server's clock went backwards. What
-/// is between it and the next renewal may be a clock that is slowed down.
+/// The condition that a log is owned: a lease that is longer than it can be was given before the server's clock went
+/// backwards. An excess of up to the time between two renewals may come from a clock that is slowed down.
 macro_rules! is_owned {
     () => {
         "(logs.owner is not null and logs.until > clock_timestamp() \
@@ -60,7 +60,7 @@ impl Leases {
     pub(super) async fn left(&self, log: &LogId) {
         let mut leaving = self.leaving.subscribe();
         let left = leaving.wait_for(|leaving| leaving.values().all(|leaving| leaving != log));
-        // Who waited for too long is told who owns the log.
+        // A caller that waited for too long is told who owns the log.
         let _ = time::timeout(LEAVE, left).await;
     }
 
@@ -103,7 +103,7 @@ impl Drop for Lease {
         });
         let (database, log) = (Arc::clone(&self.database), self.log.clone());
         let left = GiveUpGuard { database, ownership: (row, epoch) };
-        // Where no runtime is left, nobody renews the lease either.
+        // If no runtime is left, nobody renews the lease either.
         self.runtime.spawn(async move {
             if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch]).await {
                 tracing::warn!(%error, %log, "a log cannot be given up; it is free when its lease ends");

@@ -102,7 +102,7 @@ impl Log for PostgresLog {
         let updated_ms = batch.last().map_or(0, |newest| signed(newest.at_ms));
         let batch = match self.batch(batch) {
             Ok(batch) => batch,
-            // Who was fenced is told so, whatever else is wrong.
+            // A fenced owner is told that it is fenced, whatever else is wrong.
             Err(error) if error.kind() == JournalErrorKind::Corrupt => return Err(self.misses(error).await),
             Err(error) => return Err(error),
         };
@@ -167,7 +167,7 @@ impl PostgresLog {
         Ok(batch)
     }
 
-    /// Whether the head was where it was expected.
+    /// Writes a batch; true if the head was where it was expected.
     async fn put(
         &self,
         batch: &RecordBatch<'_>,
@@ -198,7 +198,7 @@ impl PostgresLog {
         Ok(row.is_some_and(|row| row.get::<_, i64>(0) > 0))
     }
 
-    /// Why a statement found nothing to change: another owner has taken over, or `otherwise`.
+    /// Returns the reason why a statement found nothing to change: another owner has taken over, or `otherwise`.
     async fn misses(&self, otherwise: JournalError) -> JournalError {
         let values = [&self.lease.row as _, &signed(self.lease.epoch.0) as _];
         match self.lease.database.row(STANDING, &values).await {

@@ -14,13 +14,13 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// How many posts may wait in one log.
+/// The largest number of posts that may wait in one log.
 const MAX_POSTS: i64 = 10_000;
 
 /// The most bytes that a post may have.
 const MAX_POST: usize = 8 * 1024 * 1024;
 
-/// How many posts are fetched at once.
+/// The largest number of posts that are fetched at once.
 const PAGE: i64 = 100;
 
 const POST: &str = "with head as ( \
@@ -71,7 +71,7 @@ pub(super) async fn posted(database: &Database, log: &LogId, after: PostNo) -> R
     rows.iter().map(|row| number(log, row).and_then(|no| read(log, no, row))).collect()
 }
 
-/// Where reading the posts has come to.
+/// The progress of reading the posts.
 struct PostReader {
     database: Arc<Database>,
     log: LogId,
@@ -119,7 +119,7 @@ impl PostReader {
 
     fn posted(&mut self, row: &Row) -> Result<Posted, JournalError> {
         let no = number(&self.log, row)?;
-        // What cannot be read is told once.
+        // A post that cannot be read is reported once.
         self.after = no;
         read(&self.log, no, row)
     }

@@ -15,10 +15,10 @@ use crate::postgres::{
     row::{digest, signed, unsigned},
 };
 
-/// How many records a page has at most.
+/// The largest number of records in a page.
 const PAGE_RECORDS: i64 = 4_096;
 
-/// How many bytes a page has at most, if it has more than one record.
+/// The largest number of bytes in a page, if it has more than one record.
 const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 
 const BEGIN: &str = "select logs.id, logs.seq, records.link from logs \
@@ -57,7 +57,7 @@ pub(super) fn linked(
     })
 }
 
-/// Where reading a log has come to.
+/// The progress of reading a log.
 struct LogReader {
     database: Arc<Database>,
     log: LogId,

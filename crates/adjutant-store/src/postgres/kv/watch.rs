@@ -14,10 +14,10 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// How many changes are fetched at once.
+/// The largest number of changes that are fetched at once.
 const PAGE: i64 = 200;
 
-/// How many bytes are fetched at once, if there is more than one change.
+/// The largest number of bytes that are fetched at once, if there is more than one change.
 const PAGE_BYTES: i64 = 16 * 1024 * 1024;
 
 const CHANGES: &str = "with here as ( \
@@ -50,7 +50,7 @@ pub(super) fn watch(database: &Arc<Database>, kv: &Arc<str>, prefix: &str, after
     Box::pin(stream::unfold(watch, async |mut watch| Some((watch.next().await, watch))))
 }
 
-/// Where a watch has come to.
+/// The progress of a watch.
 struct Watch {
     database: Arc<Database>,
     kv: Arc<str>,
@@ -107,7 +107,7 @@ impl Watch {
 
     fn changed(&mut self, row: &Row) -> Result<Changed, Fault> {
         let (key, version) = (text(row, 0)?, Version(unsigned(row, 3)?));
-        // What cannot be read is told once.
+        // A change that cannot be read is reported once.
         (self.version, self.key) = (version, Some(Arc::clone(&key)));
         let is_there = row.try_get::<_, Option<&[u8]>>(1)?.is_some();
         let item = is_there.then(|| item(row)).transpose()?;

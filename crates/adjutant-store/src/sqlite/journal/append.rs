@@ -14,7 +14,7 @@ use super::{
 /// The most bytes that a record, or one of its large parts, may have: SQLite keeps up to 1,000,000,000 in a value.
 const MAX_PART_BYTES: usize = 512 * 1024 * 1024;
 
-/// What is appended.
+/// A batch of records to append.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) tenure: Tenure,
@@ -53,7 +53,7 @@ impl RecordRow {
 }
 
 impl Batch {
-    /// How many bytes it writes, about.
+    /// Returns the number of bytes that it writes, about.
     pub(super) fn bytes(&self) -> usize {
         let attached = |row: &RecordRow| row.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
         self.rows.iter().map(|row| row.bytes.len() + attached(row)).sum()

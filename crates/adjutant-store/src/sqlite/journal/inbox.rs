@@ -1,4 +1,4 @@
-//! What others say to sessions.
+//! The posts of others to sessions.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -16,9 +16,9 @@ use super::{
     Fault, append, place,
 };
 
-/// How many posts may wait in one log.
+/// The largest number of posts that may wait in one log.
 const MAX_POSTS: i64 = 10_000;
-/// How many posts are read at once.
+/// The largest number of posts that are read at once.
 const PAGE: i64 = 100;
 
 /// Adds a post.
@@ -55,7 +55,7 @@ struct InboxReader {
     after: PostNo,
     waiting: VecDeque<Posted>,
     listener: Listener,
-    /// Whether the last look failed, so that the next one is not at once.
+    /// True if the last look failed, so that the next one is not at once.
     is_failing: bool,
 }
 

@@ -49,7 +49,7 @@ impl SqliteLog {
         })
     }
 
-    /// Why a batch that does not follow the head cannot be appended.
+    /// Returns the reason why a batch that does not follow the head cannot be appended.
     async fn does_not_follow(&self) -> JournalError {
         let (tenure, id) = (self.tenure, self.id.clone());
         let message = format!("a batch does not follow record {} of log {:?}", self.head.seq, self.id.0);

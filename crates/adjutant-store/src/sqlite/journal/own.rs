@@ -11,7 +11,7 @@ use super::{
     Fault, place,
 };
 
-/// Who wishes to own what.
+/// The wish of an owner to own a log.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) log: LogId,
@@ -27,7 +27,7 @@ pub(super) struct Owned {
     pub(super) link: Digest,
 }
 
-/// Who has a log.
+/// The holder of a log.
 pub(super) struct Holder {
     pub(super) key: i64,
     epoch: i64,
@@ -63,7 +63,7 @@ pub(super) fn give_up(db: &Connection, (key, epoch): Tenure) -> Result<(), Fault
     Ok(())
 }
 
-/// Who has a log, if there is one of that name.
+/// Returns the holder of a log, if there is a log of that name.
 pub(super) fn holder(db: &Connection, log: &LogId) -> Result<Option<Holder>, Fault> {
     let sql = "SELECT key, epoch, owner, instance FROM logs WHERE id = ?1";
     let read =

@@ -1,11 +1,12 @@
-//! Where a record lies: the key of its log and its number in one 64-bit number, so that a log lies together.
+//! The place of a record: the key of its log and its number in one 64-bit number, so that the records of a log lie
+//! together.
 
 use adjutant_core::{Digest, LogId, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;
 
-/// How many bits the number of a record has.
+/// The number of bits that the number of a record has.
 const SEQ_BITS: u32 = 36;
 /// The largest number of a record.
 pub(super) const MAX_SEQ: u64 = (1 << SEQ_BITS) - 1;

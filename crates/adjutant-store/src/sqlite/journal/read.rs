@@ -16,17 +16,17 @@ use super::{
     Fault, place,
 };
 
-/// How many records the first part has, and the largest ones have.
+/// The number of records in the first part, and in the largest ones.
 const PART: (i64, i64) = (32, 1024);
-/// How many bytes a part has before it takes no more records.
+/// The number of bytes after which a part takes no more records.
 const PART_BYTES: usize = 1024 * 1024;
-/// How many parts wait for who listens, about.
+/// The number of parts that wait for a listener, about.
 const AHEAD: usize = 2;
 
 /// Makes an item of a record and of the link before it.
 type RecordOpener<T> = fn(StoredRecord, &Digest) -> Result<T, JournalError>;
 
-/// How far a log is read.
+/// The place up to which a log is read.
 #[derive(Debug, Clone)]
 struct Cursor {
     log: LogId,
@@ -43,7 +43,7 @@ struct StoredPart {
     /// The link of the record before it.
     before: Digest,
     records: Vec<StoredRecord>,
-    /// Why there is nothing behind it.
+    /// The reason why nothing follows the part, if it is an error.
     failed: Option<JournalError>,
     next: Option<Cursor>,
 }
@@ -51,7 +51,7 @@ struct StoredPart {
 /// The items of a part.
 type Items<T> = Vec<Result<T, JournalError>>;
 
-/// What a reader does next.
+/// The next step of a reader.
 enum ReadNext<T> {
     Begin(Cursor),
     GoOn(Receiver<JoinHandle<Items<T>>>),

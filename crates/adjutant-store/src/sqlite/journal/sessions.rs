@@ -10,11 +10,11 @@ use super::{
     Fault, own, place,
 };
 
-/// What is read of a log.
+/// The columns that are read of a log.
 const COLUMNS: &str = "key, id, created_ms, updated_ms, head, bytes, epoch, instance, title, agent, parent, parent_seq, \
                        (SELECT json_group_array(label) FROM labels WHERE log = key)";
 
-/// What is known of a log.
+/// Returns the information about a log.
 pub(super) fn info(db: &Connection, owners: &Owners, log: &LogId) -> Result<LogInfo, Fault> {
     let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} FROM logs WHERE id = ?1"))?;
     let mut rows = select.query([&*log.0])?;

@@ -5,9 +5,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::{fault::Fault, json, number, words};
 
-/// What is read of a value.
+/// The columns that are read of a value.
 pub(super) const COLUMNS: &str = "items.key, json, items.text, version, changed_ms";
-/// What is behind every key: no UTF-8 has this byte.
+/// The bytes that come behind every key: no UTF-8 has this byte.
 pub(super) const LAST: &[u8] = &[0xff];
 
 /// The value of a key.

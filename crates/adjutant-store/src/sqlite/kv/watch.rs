@@ -1,4 +1,4 @@
-//! What happens to keys, as it happens.
+//! The changes of keys, as they happen.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
     find,
 };
 
-/// How many changes are read at once.
+/// The largest number of changes that are read at once.
 const PAGE: i64 = 100;
 
 /// A key-value store, as far as its changes were told.
@@ -24,11 +24,11 @@ struct Watch {
     store: Arc<Store>,
     kv: Arc<str>,
     prefix: Arc<str>,
-    /// What was told last; of the changes of one write those up to this key.
+    /// The version that was told last; of the changes of one write, those up to this key were told.
     told: (Version, Vec<u8>),
     waiting: VecDeque<Changed>,
     listener: Listener,
-    /// Whether the last look failed, so that the next one is not at once.
+    /// True if the last look failed, so that the next one is not at once.
     is_failing: bool,
 }
 

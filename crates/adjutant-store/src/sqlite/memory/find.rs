@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::{fault::Fault, json, number, words};
 
-/// What is read of a fact.
+/// The columns that are read of a fact.
 const COLUMNS: &str = "facts.row, id, facts.text, metadata, created_ms, updated_ms";
 
 /// A fact.

@@ -1,4 +1,4 @@
-//! What facts may be.
+//! The limits for facts.
 
 use adjutant_core::memory::{FactChange, FactId, MAX_FACT_BYTES, OwnerId, Vector};
 
@@ -11,27 +11,27 @@ const MAX_SOURCE_BYTES: usize = 1_024;
 /// The most numbers that a vector may have.
 const MAX_NUMBERS: usize = 65_536;
 
-/// Whether there can be such an owner.
+/// Fails if there cannot be such an owner.
 pub(super) fn check_owner(owner: &OwnerId) -> Result<(), Fault> {
     check("the name of an owner", owner.0.len(), MAX_NAME_BYTES)
 }
 
-/// Whether a fact can have that name.
+/// Fails if a fact cannot have that name.
 pub(super) fn check_id(id: &FactId) -> Result<(), Fault> {
     check("the name of a fact", id.0.len(), MAX_NAME_BYTES)
 }
 
-/// Whether a source can have that name.
+/// Fails if a source cannot have that name.
 pub(super) fn check_source(source: &str) -> Result<(), Fault> {
     check("the name of a source", source.len(), MAX_SOURCE_BYTES)
 }
 
-/// Whether a fact can have that text.
+/// Fails if a fact cannot have that text.
 pub(super) fn check_text(text: &str) -> Result<(), Fault> {
     check("the text of a fact", text.len(), MAX_FACT_BYTES)
 }
 
-/// Whether a vector can be compared.
+/// Fails if a vector cannot be compared.
 pub(super) fn check_vector(vector: &Vector) -> Result<(), Fault> {
     check("a vector", vector.numbers.len(), MAX_NUMBERS)?;
     match vector.numbers.iter().find(|number| !number.is_finite()) {
@@ -40,7 +40,7 @@ pub(super) fn check_vector(vector: &Vector) -> Result<(), Fault> {
     }
 }
 
-/// Whether a fact can be changed so.
+/// Fails if a fact cannot be changed so.
 pub(super) fn check_change(change: &FactChange) -> Result<(), Fault> {
     let Some((text, vector)) = &change.text else { return Ok(()) };
     check_text(text)?;

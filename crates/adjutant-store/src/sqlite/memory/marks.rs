@@ -1,10 +1,10 @@
-//! How far sources were read for an owner.
+//! The places up to which sources were read for an owner.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::fault::Fault;
 
-/// How far a source was read; 0 if nothing says so.
+/// Returns the place up to which a source was read; 0 if none is kept.
 pub(super) fn marked(db: &Connection, owner: i64, source: &str) -> Result<u64, Fault> {
     let mut select = db.prepare_cached("SELECT upto FROM marks WHERE owner = ?1 AND source = ?2")?;
     let upto: Option<i64> = select.query_row(params![owner, source], |row| row.get(0)).optional()?;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::{super::fault::Fault, find};
 
-/// How near a fact is.
+/// The nearness of a fact.
 #[derive(PartialEq)]
 struct Near {
     score: f64,
