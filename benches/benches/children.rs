@@ -106,7 +106,7 @@ fn waiting(size: usize) {
     let runtime = runtime();
     runtime.block_on(async {
         Crew::new(1, Waits::Never).delegated(CHILDREN, CHILDREN).await;
-        let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Gate::new());
+        let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Gate::default());
         let crew = Arc::new(Crew::new(1, Waits::At(Arc::clone(&asked), gate.clone())));
         let before = resident();
         let leads: Vec<_> = (0..WAITING / size)

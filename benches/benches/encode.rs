@@ -13,8 +13,7 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, FinishReason, Options, Reply, Request, ToolDecl, Transcript, Turn,
-    UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, Reply, Request, ToolDecl, Transcript, Turn, UserMessage,
 };
 use adjutant_providers::fuzzing::{self, Encoded, Wire};
 use bytes::Bytes;
@@ -46,7 +45,7 @@ impl Conversation {
         let fetch = ToolDecl { name: "fetch".into(), description: "Fetches a page.".into(), schema: Arc::new(schema) };
         let tools: Arc<[ToolDecl]> = Arc::from([fetch]);
         let entries = Transcript::from_iter([Entry::User(UserMessage::text("Go."))]);
-        let request = Request::shared("Be brief.".into(), tools, entries, Arc::new(Options::default()));
+        let request = Request { entries, ..Request::new().system("Be brief.").tools(tools) };
         let mut conversation = Self { request, next: 0 };
         (0..turns).for_each(|_| conversation.grow());
         conversation

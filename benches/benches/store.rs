@@ -135,7 +135,7 @@ fn appends(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store
     };
     for place in [EARLY, LATE] {
         let id = LogId::from(format!("at {place}"));
-        let mut log = runtime.block_on(journal.own(&id, &Owner::new())).expect("the log is free");
+        let mut log = runtime.block_on(journal.own(&id, &Owner::default())).expect("the log is free");
         let filled = place * turn as u64;
         while log.head().seq.0 < filled {
             let head = log.head().seq.0;
@@ -197,7 +197,7 @@ fn at_once(runtime: &Runtime, (name, journal): &Store) {
 /// The newest record of a log.
 async fn head(journal: &dyn Journal, log: &str) -> u64 {
     journal
-        .own(&LogId::from(log), &Owner { takes_over: true, ..Owner::new() })
+        .own(&LogId::from(log), &Owner { takes_over: true, ..Owner::default() })
         .await
         .expect("the log is there")
         .head()

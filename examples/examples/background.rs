@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
     let files = Files::new(folder)?;
     // The researcher is slow here: it begins to answer when the lead has done something else.
-    let slow = Gate::new();
+    let slow = Gate::default();
     let until = slow.clone();
     let research = [
         Script::new().call("search_text", json!({"pattern": "^\\[package\\]"})).usage(used(400, 30)),

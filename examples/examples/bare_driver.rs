@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use adjutant::{
     agent::{
-        Exit, Journal, Limits, LocalExecutor, LogId, MemoryJournal, Owner, Record, Run, Seq, Setup, commit, drive,
+        Exit, Journal, Limits, LocalExecutor, LogId, MemoryJournal, Owner, Record, Run, RunNo, Seq, Setup, commit,
+        drive,
     },
     llm::{Block, Entry, FinishReason, Reply, Script, ScriptedModel, Turn, UserMessage},
     tool,
@@ -25,11 +26,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("Twice your number is 42."),
     ]);
     let (journal, log) = (MemoryJournal::default(), LogId("numbers".into()));
-    let mut port = LocalExecutor::new(Setup::new(model).tool(double), journal.own(&log, &Owner::new()).await?);
+    let mut port = LocalExecutor::new(Setup::new(model).tool(double), journal.own(&log, &Owner::default()).await?);
 
     let mut run = Run::default();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
-    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::default() };
+    let began = Record::Began { run: RunNo(run.run().0 + 1), prompts, limits: Limits::default() };
     commit(&mut run, &mut port, vec![Record::Seeded { entries: given()? }, began]).await?;
     let Exit::Done(outcome) = drive(&mut run, &mut port).await? else {
         return Err("the run did not end".into());

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let cassette = Cassette::read(BufReader::new(File::open(&path)?))?;
     std::fs::remove_file(&path)?;
-    println!("{} exchanges", cassette.exchanges().len());
+    println!("{} exchanges", cassette.exchanges.len());
     println!("played: {}", adder(Replay::new(cassette.clone())).run("What is 17 plus 25?").await?.text());
 
     // What was not recorded is an error that shows where the request differs.

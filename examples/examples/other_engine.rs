@@ -10,7 +10,7 @@ use adjutant::{
     CallContext,
     agent::{
         Activity, ActivityId, Admission, Agent, Error, Executor, Exit, Failure, Flush, Journal, Limits, Log, LogId,
-        MemoryJournal, Owner, Record, Run, Seq, Stamped, commit, drive,
+        MemoryJournal, OpenCall, Owner, Record, Run, RunNo, Seq, Stamped, commit, drive,
     },
     llm::{CallId, CallResult, Entry, Model, Request, Script, ScriptedModel, Status, ThreadId, complete},
     tool,
@@ -48,7 +48,8 @@ impl Engine {
     /// Whether a call may run, and with which arguments.
     fn admit(&self, run: &Run, id: CallId) -> Admission {
         let refuse = |result: CallResult| Admission::Refuse { result: Arc::new(result) };
-        let Some(call) = run.calls().call(id) else { return refuse(CallResult::new(Status::Failed, "no such call")) };
+        let Some(open) = run.calls().call(id) else { return refuse(CallResult::new(Status::Failed, "no such call")) };
+        let call = open.call;
         let Some(tool) = self.tools.get(call.name.as_str()) else {
             return refuse(CallResult::new(Status::UnknownTool, "no such tool"));
         };
@@ -75,19 +76,23 @@ impl Executor for Engine {
             // The run says what is shown; the same bytes go out whoever asks.
             Activity::Ask { turn, attempt } => {
                 let mut request = Request::of(run.request().shown());
-                request.tools = Arc::clone(self.tools.hiding(run.request().hidden()).decls());
+                request.tools = Arc::clone(self.tools.hiding(run.request().hidden).decls());
                 (request.turn, request.attempt) = (Some(turn.0), attempt);
                 Work::Ask(request)
             }
             Activity::Admit { call } => {
                 Work::Records(vec![Record::Admitted { call, admission: self.admit(run, call) }])
             }
-            Activity::Call { call, .. } => match run.calls().admitted(call) {
-                Some((named, args, _)) => match self.tools.get(named.name.as_str()) {
-                    Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
-                    None => Work::Records(vec![Record::returned(call, CallResult::new(Status::Failed, "it is gone"))]),
-                },
-                None => Work::Records(Vec::new()),
+            Activity::Call { call, .. } => match run.calls().call(call) {
+                Some(OpenCall { call: named, args: Some((args, _)), .. }) => {
+                    match self.tools.get(named.name.as_str()) {
+                        Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
+                        None => {
+                            Work::Records(vec![Record::returned(call, CallResult::new(Status::Failed, "it is gone"))])
+                        }
+                    }
+                }
+                _ => Work::Records(Vec::new()),
             },
             // Nobody is asked here: the run parks, and another program goes on with the answers.
             Activity::Answer { pause } => {
@@ -106,7 +111,7 @@ impl Executor for Engine {
     }
 
     async fn next(&mut self, _: Option<u64>) -> Result<Vec<Record>, Error> {
-        let (act, work) = self.work.pop_front().ok_or_else(Error::stuck)?;
+        let (act, work) = self.work.pop_front().ok_or(Error::Stuck)?;
         let records = match (act, work) {
             (_, Work::Records(records)) => records,
             (ActivityId::Ask(turn), Work::Ask(request)) => match complete(&*self.model, request).await {
@@ -144,11 +149,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
     let (journal, log) = (MemoryJournal::default(), LogId::from("numbers"));
     let tools = Toolset::new([Bound::new(double)]);
-    let mut engine = Engine::new(model, tools, journal.own(&log, &Owner::new()).await?);
+    let mut engine = Engine::new(model, tools, journal.own(&log, &Owner::default()).await?);
 
     let mut run = Run::default();
     let prompts = vec![Entry::User("What is twice 21?".into())];
-    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::default() };
+    let began = Record::Began { run: RunNo(run.run().0 + 1), prompts, limits: Limits::default() };
     commit(&mut run, &mut engine, vec![began]).await?;
     let Exit::Done(outcome) = drive(&mut run, &mut engine).await? else {
         return Err("the run did not end".into());

@@ -21,7 +21,7 @@ static TOOL: LazyLock<Bound> = LazyLock::new(|| {
         "additionalProperties": false
     });
     let spec = ToolSpec::new("fuzz", "Fuzz.", Arc::new(schema));
-    Bound::shared(Arc::new(tool_fn(spec, |_, _| async { Ok(CallResult::ok("")) })))
+    Bound::new(tool_fn(spec, |_, _| async { Ok(CallResult::ok("")) }))
 });
 
 libfuzzer_sys::fuzz_target!(|raw: &str| {

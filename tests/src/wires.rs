@@ -43,9 +43,10 @@ impl Wire {
             ..ModelInfo {
                 max_output_tokens: 32_000,
                 inputs: Inputs { images: true, documents: true },
+                efforts: vec![Effort::Low, Effort::Medium, Effort::High],
+                thinking: ThinkingControl::Level,
                 ..ModelInfo::new(self.id())
             }
-            .thinks([Effort::Low, Effort::Medium, Effort::High], ThinkingControl::Level)
         }
     }
 

@@ -49,7 +49,7 @@ async fn media_arrive_when_messages_and_results_hold_them() {
         let scripted = Arc::new(ScriptedModel::new([calls, Script::new().text("Seen.")]));
         let server = Loopback::start(Arc::clone(&scripted)).await.expect("the server starts");
         let content = vec![Content::text("Look!"), pixel(), Content::text("And read!"), document(), address()];
-        let request = Request::new().tools(tools()).user(UserMessage::new(content));
+        let request = Request::new().tools(tools()).user(UserMessage::from(content));
         let reply = complete(&wire.model(&server), request.clone()).await.expect("messages with media are taken");
         let request = answered(request, &reply, |call| {
             let mut result = CallResult::ok("Both:");

@@ -103,8 +103,8 @@ fn unknown(turn: u64, block: u32) -> String {
 fn answers(pauses: &[Arc<adjutant::agent::Pause>]) -> Vec<Answered> {
     let answer = |kind, id: &str| match kind {
         AskKind::Approval => Answer::approve(),
-        AskKind::External => Answer::result(CallResult::ok("from afar")),
-        AskKind::Limit => Answer::extend(5),
+        AskKind::External => Answer::Return { result: CallResult::ok("from afar").into() },
+        AskKind::Limit => Answer::Extend { by: 5, message: None },
         _ => Answer::give(id),
     };
     pauses.iter().map(|it| it.answered(answer(it.ask.kind, &it.id.0))).collect()

@@ -87,7 +87,7 @@ async fn shown() -> Vec<EventKind> {
         Thinking { text: "They ask for a look.".into(), signature: None, redacted: false, extra: Default::default() };
     let overloaded = || Error::new(ErrorKind::Overloaded, "overloaded");
     let first = Script::new()
-        .warning(Warning::new(WarningKind::Degraded, "slower than usual"))
+        .warning(Warning { kind: WarningKind::Degraded, message: "slower than usual".into() })
         .thinking(thinking)
         .call("look", json!({}))
         .after_retracted(Script::new().text("I"), overloaded());

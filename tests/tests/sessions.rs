@@ -216,7 +216,7 @@ async fn looked_for_while_deleted(memory: Arc<dyn Memory>) {
         }
     });
     while !writing.is_finished() {
-        let found = reader.search_with("green tea", 5, 0.0).await.expect("the store works");
+        let found = reader.search("green tea").await.expect("the store works");
         let listed = reader.list(None, 5).await.expect("the store works");
         assert!(found.len() <= 4 && listed.len() <= 4, "{found:?} {listed:?}");
         for fact in found.into_iter().map(|it| it.fact).chain(listed) {

@@ -169,7 +169,8 @@ async fn answer_is_unwrapped_when_the_schema_is_no_object() {
 
 #[tokio::test]
 async fn answer_is_an_error_when_no_repair_helps() {
-    let shape = Shape::<Trip>::new().expect("a type has a schema").repairs(1);
+    let mut shape = Shape::<Trip>::new().expect("a type has a schema");
+    shape.repairs = 1;
     for (wire, way, what) in cells() {
         let wrong = || way.answer("Trip", &json!({"city": "Köln"}));
         let (server, _, model) = stage(wire, way, vec![wrong(), wrong()]).await;

@@ -77,7 +77,7 @@ impl Stage {
     }
 
     fn user(&mut self, content: Vec<Content>) {
-        self.request.entries.push(Entry::User(UserMessage::new(content)));
+        self.request.entries.push(Entry::User(UserMessage::from(content)));
     }
 
     async fn ask(&self, wire: Wire, script: Script) -> Arc<Reply> {
@@ -91,7 +91,7 @@ impl Stage {
 
     /// A reply that was dropped in the middle of a call, after thinking and text.
     async fn interrupted(&self, wire: Wire, number: usize) -> Reply {
-        let (half, never) = (format!("Half of {number}"), Gate::new());
+        let (half, never) = (format!("Half of {number}"), Gate::default());
         let script = Script::new().delta_chars(1_000).thinking(signed("Hm.", SEALS[number][2])).text(half.as_str());
         self.scripted.push(script.call("look", json!({"city": "Trier"})).wait_at(2, &never));
         let model = wire.model(&self.server);
@@ -220,7 +220,7 @@ async fn pictures_become_notes_when_the_next_model_takes_none() {
 #[tokio::test]
 async fn session_goes_on_when_a_run_was_cancelled_on_another_wire() {
     for (first, second) in pairs() {
-        let never = Gate::new();
+        let never = Gate::default();
         let cut = Script::new().delta_chars(1_000).text("Half an answer").call("look", json!({})).wait_at(1, &never);
         let scripted = Arc::new(ScriptedModel::new([cut, Script::new().text("The other half.")]));
         let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();

@@ -61,7 +61,7 @@ fn broken() -> String {
 /// Waits until someone wishes to stop.
 #[tool]
 async fn wait(cx: CallContext) -> Result<String, ToolError> {
-    cx.cancel().cancelled().await;
+    cx.cancel.cancelled().await;
     Err(ToolError::new(ToolErrorKind::Cancelled, "stopped early"))
 }
 
@@ -117,7 +117,7 @@ async fn real(name: &str) -> Vec<String> {
         "invalid arguments" => trace(agent([sum(json!("many")), done()]), |_, _| {}).await,
         "panic" => trace(agent([call("broken"), done()]), |_, _| {}).await,
         "cancel in mid-stream" => {
-            let closed = Gate::new();
+            let closed = Gate::default();
             let script = Script::new().text("A long answer, of which").wait_at(1, &closed);
             trace(agent([script]), |kind, running| {
                 if let EventKind::TextDelta { .. } = kind {

@@ -115,6 +115,6 @@ async fn hour_writes_cost_more_when_the_wire_tells_them_apart() {
     let reply = complete(&Wire::Messages.model(&server), Request::new().user("Write!")).await.expect("it is answered");
     let usage = reply.usage;
     assert!(usage.cache_write_1h > 0 && usage.cache_write >= usage.cache_write_1h, "{usage:?}");
-    let more = price().hour_writes(6.0).cost(&usage).0 - price().cost(&usage).0;
+    let more = Price { cache_write_1h: NanoUsd(6_000_000_000), ..price() }.cost(&usage).0 - price().cost(&usage).0;
     assert_eq!(more, usage.cache_write_1h * (6_000 - 3_750));
 }

@@ -155,7 +155,7 @@ impl<'a> EffectContext<'a> {
     }
 
     /// True if the model may call a tool of this turn: nothing before this effect has hidden it.
-    pub fn may_call(&self, name: &str) -> bool {
+    pub(crate) fn may_call(&self, name: &str) -> bool {
         let is = |known: &ToolName| known.as_str() == name;
         self.tools.get(name).is_some()
             && !self.hidden.iter().any(is)

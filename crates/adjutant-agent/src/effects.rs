@@ -55,9 +55,9 @@ pub struct EffectRegistry {
     factories: BTreeMap<Arc<str>, Factory>,
 }
 
-impl EffectRegistry {
-    /// The effects that come with the agent.
-    pub fn new() -> Self {
+/// The effects that come with the agent.
+impl Default for EffectRegistry {
+    fn default() -> Self {
         let empty = Self { factories: BTreeMap::new() };
         empty
             .register_type::<LoopDetect>("loop_detect")
@@ -72,7 +72,9 @@ impl EffectRegistry {
             .register_type::<TrimResults>("trim_tool_results")
             .register_type::<TurnNotice>("turn_notice")
     }
+}
 
+impl EffectRegistry {
     /// Adds a kind of effect, in the place of one that has that name.
     #[must_use]
     pub fn register<F>(mut self, kind: impl Into<Arc<str>>, make: F) -> Self
@@ -118,7 +120,7 @@ impl EffectRegistry {
 /// # Errors
 /// If the kind is not known, or its parameters are wrong.
 pub fn from_spec(kind: impl Into<Arc<str>>, params: Value) -> Result<Arc<dyn Effect>, EffectError> {
-    EffectRegistry::new().make(&EffectSpec { kind: kind.into(), params })
+    EffectRegistry::default().make(&EffectSpec { kind: kind.into(), params })
 }
 
 /// Reads an effect from its parameters; none are an empty object.
@@ -155,12 +157,6 @@ where
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         (self.act)(cx)
-    }
-}
-
-impl Default for EffectRegistry {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

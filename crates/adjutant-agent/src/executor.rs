@@ -375,7 +375,7 @@ impl Executor for LocalExecutor {
             }
             match heard {
                 Some(records) => Poll::Ready(Ok(records)),
-                None if self.acts.is_empty() => Poll::Ready(Err(Error::stuck())),
+                None if self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
                 None => Poll::Pending,
             }
         })

@@ -213,7 +213,7 @@ impl Hooks {
             match before {
                 Some(before) => {
                     let message = format!("a hook of {} failed and is passed over: {why}", P::NAME);
-                    warn(Warning::new(WarningKind::HookFailed, message));
+                    warn(Warning { kind: WarningKind::HookFailed, message: message.into() });
                     point = before;
                 }
                 None => return self.denied(cx, call, why, &mut warn),
@@ -251,7 +251,7 @@ impl Hooks {
         for observer in &self.observers {
             if std::panic::catch_unwind(AssertUnwindSafe(|| observer(observed.clone()))).is_err() {
                 let message = format!("an observer of {} panicked and is passed over", observed.point);
-                warn(Warning::new(WarningKind::HookFailed, message));
+                warn(Warning { kind: WarningKind::HookFailed, message: message.into() });
             }
         }
     }

@@ -36,7 +36,6 @@ enum InstructionText {
 
 /// The data that a source of instructions sees.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct InstructionContext {
     /// The identity of the agent that is to run.
     pub who: Arc<Identity>,
@@ -116,23 +115,6 @@ impl Instructions {
             #[cfg(feature = "template")]
             InstructionText::Template(template) => template.render(&cx.state),
         }
-    }
-}
-
-impl InstructionContext {
-    /// A run without state.
-    pub fn new(who: Arc<Identity>, run: RunNo) -> Self {
-        Self { who, state: Arc::default(), run }
-    }
-
-    /// Adds to the state; of several values with one name the last counts.
-    ///
-    /// An agent's state goes in before its run's.
-    #[must_use]
-    pub fn state(mut self, state: &Map<String, Value>) -> Self {
-        let known = Arc::make_mut(&mut self.state);
-        known.extend(state.iter().map(|(name, value)| (name.clone(), value.clone())));
-        self
     }
 }
 

@@ -156,13 +156,6 @@ impl Subscription {
         (Self { outlet, listeners, journal, log, who, refill: None }, newest, partial)
     }
 
-    /// The next event; `None` when nobody holds the session any more.
-    ///
-    /// Cancel: nothing is lost.
-    pub async fn next(&mut self) -> Option<Event> {
-        std::future::poll_fn(|cx| self.poll_event(cx)).await
-    }
-
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         loop {
             if let Some(refill) = &mut self.refill {
@@ -206,7 +199,7 @@ impl Refill {
     /// The log cannot be read: says so, once, and then what ended meanwhile.
     fn lost(&mut self) -> Option<Event> {
         let after = self.lag.after;
-        self.past.fold.give_up();
+        self.past.give_up();
         Some(Event { kind: EventKind::Lagged { after }, ..self.lag.first.clone() })
     }
 }

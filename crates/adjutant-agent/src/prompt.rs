@@ -33,10 +33,10 @@ impl Prompt {
         let entries = self.entries.unwrap_or_default();
         let says_something = |entry: &Entry| matches!(entry, Entry::User(message) if !message.is_empty());
         if entries.iter().any(|entry| matches!(entry, Entry::Summary(_))) {
-            return Err(Error::prompt("a summary belongs to a view, not to a prompt"));
+            return Err(Error::Prompt("a summary belongs to a view, not to a prompt"));
         }
         if !entries.iter().any(says_something) {
-            return Err(Error::prompt("it is empty"));
+            return Err(Error::Prompt("it is empty"));
         }
         Ok(entries)
     }

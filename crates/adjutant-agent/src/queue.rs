@@ -105,10 +105,10 @@ impl Queues {
     /// `Prompt` if it says nothing or is no message, `Full` if the lane is.
     pub(crate) fn push(self: &Arc<Self>, lane: Lane, content: Entry, manner: Manner) -> Result<Queued, Error> {
         if let Some(why) = unfit(&content) {
-            return Err(Error::prompt(why));
+            return Err(Error::Prompt(why));
         }
         let pushed = self.change(|lanes| lanes.push(lane, of_lane(content, lane), manner, MAX_QUEUED));
-        let (id, number) = pushed.ok_or_else(|| Error::full(MAX_QUEUED))?;
+        let (id, number) = pushed.ok_or_else(|| Error::Full(MAX_QUEUED))?;
         Ok(Queued { queues: Arc::clone(self), lane, id, number })
     }
 
@@ -179,7 +179,7 @@ impl Queues {
     /// The log was read: what it holds counts.
     pub(crate) fn restore(&self, run: &Run) {
         let logged = run.waiting().queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
-        self.lanes().restore(logged, run.waiting().next_item() - 1, run.heeded());
+        self.lanes().restore(logged, run.waiting().next_item - 1, run.heeded());
         self.news.store(true, Ordering::Release);
     }
 
@@ -215,10 +215,6 @@ impl Queued {
     /// The message's number in the thread, as events tell it; none before a run has heard of it.
     pub fn item(&self) -> Option<u64> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
-    }
-
-    pub(crate) fn is_of(&self, queues: &Arc<Queues>) -> bool {
-        Arc::ptr_eq(&self.queues, queues)
     }
 }
 

@@ -115,7 +115,7 @@ impl Running {
     /// Drives the run and passes its events over.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<RunResult, Error>> {
         while ready!(self.poll_event(cx)).is_some() {}
-        let result = self.result.take().unwrap_or_else(|| Err(Error::stuck()));
+        let result = self.result.take().unwrap_or_else(|| Err(Error::Stuck));
         Poll::Ready(result.and_then(Error::of_result))
     }
 
@@ -176,7 +176,7 @@ impl Running {
             let result = match (drive, result) {
                 (Some(drive), _) => drive.await,
                 (None, Some(result)) => result,
-                (None, None) => Err(Error::stuck()),
+                (None, None) => Err(Error::Stuck),
             };
             result.and_then(Error::of_result)
         })

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 pub use kind::{CustomSection, SectionKind};
-pub use ready::{FnSection, TextSection, section_fn, section_text};
+pub use ready::{BEHAVIORAL_CONSTRAINTS, FnSection, TextSection, section_fn, section_text};
 
 use crate::instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions};
 use adjutant_core::RunNo;
@@ -45,7 +45,6 @@ pub trait Section: Send + Sync {
 
 /// The data of the starting run that a section sees.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct SectionContext {
     /// The identity of the agent that is to run.
     pub who: Arc<Identity>,
@@ -109,20 +108,6 @@ impl Sections {
         self.off.extend(others.off.iter().cloned());
         self.limits.extend(others.limits.iter().cloned());
         self
-    }
-
-    /// Adds what is known of the project.
-    ///
-    /// A note before it tells the model to treat it as its own knowledge.
-    #[must_use]
-    pub fn project_context(self, text: impl Into<Arc<str>>) -> Self {
-        self.section(section_text(SectionKind::ProjectContext, text))
-    }
-
-    /// Adds habits of careful work, in a default text.
-    #[must_use]
-    pub fn behavioral_constraints(self) -> Self {
-        self.section(section_text(SectionKind::BehavioralConstraints, ready::CONSTRAINTS))
     }
 
     /// Switches a kind off, whoever registered it or will.
@@ -225,23 +210,6 @@ fn tagged(groups: &[Group]) -> String {
 }
 
 impl SectionContext {
-    /// A run without state and tools.
-    pub fn new(who: Arc<Identity>, run: RunNo) -> Self {
-        Self { who, state: Arc::default(), run, tools: Arc::default() }
-    }
-
-    /// Sets the state.
-    #[must_use]
-    pub fn state(self, state: Arc<Map<String, Value>>) -> Self {
-        Self { state, ..self }
-    }
-
-    /// Sets which tools there are.
-    #[must_use]
-    pub fn tools(self, tools: impl IntoIterator<Item = ToolName>) -> Self {
-        Self { tools: tools.into_iter().collect(), ..self }
-    }
-
     /// True if there is a tool of this name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| &*tool.0 == name)

@@ -131,8 +131,9 @@ impl Session {
     }
 
     fn owner(&self) -> &Owner {
-        self.owner
-            .get_or_init(|| if self.takes_over { Owner { takes_over: true, ..Owner::new() } } else { Owner::new() })
+        self.owner.get_or_init(|| {
+            if self.takes_over { Owner { takes_over: true, ..Owner::default() } } else { Owner::default() }
+        })
     }
 
     /// Returns the listeners, which hear of everything that happens in the session.
@@ -155,7 +156,7 @@ impl Session {
         match Arc::clone(&self.core).try_lock_owned() {
             Ok(core) => Ok(Claim::Now(core)),
             Err(_) if left => Ok(Claim::queue(Arc::clone(&self.core))),
-            Err(_) => Err(Error::busy()),
+            Err(_) => Err(Error::Busy),
         }
     }
 
@@ -226,7 +227,7 @@ impl Claim {
 
 fn is_missing(error: &Error) -> bool {
     let journal = std::error::Error::source(error).and_then(|source| source.downcast_ref::<JournalError>());
-    journal.is_some_and(|error| error.kind() == JournalErrorKind::Missing)
+    journal.is_some_and(|error| error.kind == JournalErrorKind::Missing)
 }
 
 impl Drop for Session {

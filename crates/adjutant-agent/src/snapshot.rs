@@ -146,8 +146,8 @@ impl SessionView {
         let (usage, total_usage) = run.usage();
         Snapshot {
             entries: run.history().clone(),
-            model: run.request().chosen_model().filter(|_| run.is_open()).unwrap_or(&setup.model.info().id).clone(),
-            thinking: run.request().chosen_thinking().filter(|_| run.is_open()).or(setup.options.thinking),
+            model: run.request().chosen_model.filter(|_| run.is_open()).unwrap_or(&setup.model.info().id).clone(),
+            thinking: run.request().chosen_thinking.filter(|_| run.is_open()).or(setup.options.thinking),
             is_running: self.running.load(Ordering::Acquire),
             partial,
             calls: run.calls().at_work(),
@@ -194,8 +194,8 @@ impl State {
 
 impl ContextUse {
     fn of(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
-        let Some(used) = run.request().counted() else {
-            return Self { used: run.view().tokens().saturating_add(overhead()), window, percent: 0 };
+        let Some(used) = run.request().counted else {
+            return Self { used: run.view().items().tokens().saturating_add(overhead()), window, percent: 0 };
         };
         let rounded = |window| (u128::from(used) * 200 + window) / (window * 2);
         let percent = if window == 0 { 0 } else { rounded(u128::from(window)).min(100) };

@@ -14,7 +14,7 @@ use std::{
 
 use adjutant_agent::{Agent, EventKind, HookContext, Limits, Pause, RunResult, Verdict, points::BeforeTool};
 use adjutant_llm::{Entry, FixedWorld, Script, Status};
-use adjutant_tool::{Answer, Approval, Ask, AskKind, Confirm, ToolSpec, Tools, external_tool};
+use adjutant_tool::{Answer, Approval, Ask, AskKind, ToolSpec, Toolbox, Tools, external_tool};
 use serde_json::json;
 use stage::{agent, answered, calls, names, pauses, script, spec};
 use tokio::sync::mpsc;
@@ -247,7 +247,7 @@ async fn approval_lasts_for_the_run_when_the_answer_says_so() {
     let (ran, (_, agent)) = (Ran::default(), agent([call(), call(), Script::new().text("Done."), call()]));
     let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let parked = agent.run("Go.").await.expect("the run waits");
-    let answer = vec![answered(&names(&parked)[0], Answer::approve_for_run())];
+    let answer = vec![answered(&names(&parked)[0], Answer::Approve { args: None, for_run: true })];
     let result = agent.resume(answer).await.expect("the run finishes");
     assert_eq!((result.text().as_str(), ran.args().len()), ("Done.", 2));
     let parked = agent.run("Again.").await.expect("the run waits");
@@ -259,7 +259,7 @@ async fn approval_wrapper_leaves_its_toolbox_as_it_was_when_it_is_put_around() {
     let ran = Ran::default();
     let tools = Arc::new(Tools::new("tools").tool(ran.tool(spec("write"))));
     let start = || agent(script(&[("write", json!({"n": 1}))])).1;
-    let parked = start().toolbox(Confirm::new(Arc::clone(&tools))).run("Go.").await.expect("the run waits");
+    let parked = start().toolbox(Arc::clone(&tools).confirm()).run("Go.").await.expect("the run waits");
     assert_eq!((names(&parked).len(), ran.args().len()), (1, 0));
     let result = start().toolbox(tools).run("Go.").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), ran.args().len()), ("Done.", 1));

@@ -213,7 +213,7 @@ async fn reader_is_told_the_same_when_a_finished_run_is_attached_to_anywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn reader_hears_what_was_acknowledged_when_another_program_speaks() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(journal.clone()).session("log".into());
     let driven = agent.run("Go.").stream().expect("the session is free").detach();
@@ -239,7 +239,7 @@ async fn reader_hears_what_was_acknowledged_when_another_program_speaks() {
 
 #[tokio::test(start_paused = true)]
 async fn reader_goes_on_by_the_log_when_the_run_is_given_up_and_resumed() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let (_, agent) = stage::agent([
         Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate),
         Script::new().text("Whole."),

@@ -59,7 +59,7 @@ async fn stream_ends_with_run_finished_when_the_answer_is_text() {
 #[tokio::test]
 async fn log_holds_what_was_committed_when_a_port_gives_it_back() {
     let (journal, id) = (MemoryJournal::default(), LogId("seeded".into()));
-    let log = journal.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
+    let log = journal.own(&id, &Owner { takes_over: true, ..Owner::default() }).await.expect("memory does not fail");
     let mut port = LocalExecutor::new(Setup::new(ScriptedModel::new([])), log);
     let mut run = Run::default();
     let entries = vec![Entry::User("From before.".into())];
@@ -117,7 +117,7 @@ async fn call_is_refused_and_its_log_goes_on_when_a_key_stands_twice() {
 
     // The same log as another program may have stored it: keys stand twice in its own JSON too.
     let (copy, mut changed) = (MemoryJournal::default(), 0);
-    let mut log = copy.own(&id, &Owner::new()).await.expect("memory does not fail");
+    let mut log = copy.own(&id, &Owner::default()).await.expect("memory does not fail");
     let mut records = journal.read(&id, Seq(0));
     while let Some(stamped) = records.next().await {
         let stamped = stamped.expect("memory does not fail");

@@ -23,7 +23,7 @@ fn poll(wish: &mut Pending) -> Poll<Result<Reservation, Limit>> {
 }
 
 fn wish(budget: &Budget, tokens: u64) -> Pending {
-    Box::pin(budget.reserve(Spend::tokens(tokens)))
+    Box::pin(budget.reserve(Spend { tokens, ..Spend::default() }))
 }
 
 #[test]
@@ -36,14 +36,20 @@ fn request_waits_when_others_hold_what_may_be_given_back() {
     // Nobody overtakes, although this one would fit.
     let mut small = wish(&one, 10);
     assert!(poll(&mut small).is_pending());
-    held.settle(Spend::tokens(60));
+    held.settle(Spend { tokens: 60, ..Spend::default() });
     let Poll::Ready(Ok(second)) = poll(&mut waits) else { unreachable!("there is room now") };
     assert!(poll(&mut small).is_pending());
-    assert_eq!((root.spent(), root.held()), (Spend::tokens(60), Spend::tokens(40)));
+    assert_eq!(
+        (root.spent(), root.held()),
+        (Spend { tokens: 60, ..Spend::default() }, Spend { tokens: 40, ..Spend::default() })
+    );
     // Dropped without being settled: it counts as spent, and nothing is left for who waits.
     drop(second);
     assert_eq!(poll(&mut small).map(|it| it.map(|_| ())), Poll::Ready(Err(Limit::Tokens)));
-    assert_eq!((root.spent(), root.held(), two.spent()), (Spend::tokens(100), Spend::default(), Spend::tokens(40)));
+    assert_eq!(
+        (root.spent(), root.held(), two.spent()),
+        (Spend { tokens: 100, ..Spend::default() }, Spend::default(), Spend { tokens: 40, ..Spend::default() })
+    );
 }
 
 #[test]
@@ -63,7 +69,7 @@ fn output_is_cut_when_less_is_left() {
     let caps = Caps { tokens: Some(1_000), cost: Some(NanoUsd(5_000)), ..Caps::default() };
     let root = Budget::root(caps, Spend::default());
     let bid = |tokens| ReservationRequest {
-        fixed: Spend { cost: NanoUsd(1_000), ..Spend::tokens(tokens) },
+        fixed: Spend { cost: NanoUsd(1_000), tokens, ..Spend::default() },
         least_output: 50,
         most_output: 4_000,
         output_price: NanoUsd(10_000_000),
@@ -82,7 +88,10 @@ fn output_is_cut_when_less_is_left() {
 #[test]
 fn tree_says_what_is_tightest_when_several_limits_are_set() {
     let root = Budget::root(Caps { requests: Some(10), ..Caps::default() }, Spend { requests: 9, ..Spend::default() });
-    let child = root.child(Caps { tokens: Some(100), tool_calls: Some(2), ..Caps::default() }, Spend::tokens(50));
+    let child = root.child(
+        Caps { tokens: Some(100), tool_calls: Some(2), ..Caps::default() },
+        Spend { tokens: 50, ..Spend::default() },
+    );
     assert_eq!(child.tightest(), Some((Limit::Requests, 9, 10)));
     assert_eq!((child.take_call(), child.take_call(), child.take_call()), (Ok(()), Ok(()), Err(Limit::ToolCalls)));
     assert_eq!((child.tightest(), child.exhausted()), (Some((Limit::ToolCalls, 2, 2)), None));
@@ -136,7 +145,7 @@ proptest! {
                 }
                 Step::Settle { of, percent } if !held.is_empty() => {
                     let reservation = held.remove(of % held.len());
-                    let actual = Spend::tokens(reservation.held().tokens * percent / 100);
+                    let actual = Spend { tokens: reservation.held().tokens * percent / 100, ..Spend::default() };
                     reservation.settle(actual);
                 }
                 Step::Lose(at) if !held.is_empty() => drop(held.remove(at % held.len())),

@@ -150,7 +150,7 @@ async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
 
 #[tokio::test]
 async fn text_stays_when_the_run_is_cancelled_in_the_middle_of_it() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("one two three").delta_chars(4).wait_at(2, &gate)]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| *event == EventKind::TextDelta { block: 0, text: "two ".into() }).await;
@@ -172,7 +172,7 @@ async fn text_stays_when_the_run_is_cancelled_in_the_middle_of_it() {
 
 #[tokio::test]
 async fn call_never_runs_when_the_run_is_cancelled_after_its_block() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().call("echo", json!({})).wait_at(9, &gate)]);
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ran);
@@ -193,7 +193,7 @@ async fn call_never_runs_when_the_run_is_cancelled_after_its_block() {
 fn polite() -> impl ErasedTool + 'static {
     tool("polite", |_, cx: CallContext| async move {
         cx.progress(Progress::text("here"));
-        cx.cancel().cancelled().await;
+        cx.cancel.cancelled().await;
         Err(ToolError::new(ToolErrorKind::Cancelled, "stopped in good order"))
     })
 }
@@ -302,7 +302,7 @@ async fn grace_is_the_agents_when_it_sets_one() {
 async fn result_stays_when_a_tool_succeeds_within_the_grace() {
     let (_, agent) = agent([Script::new().call("save", json!({}))]);
     let agent = agent.tool(tool("save", |_, cx: CallContext| async move {
-        cx.cancel().cancelled().await;
+        cx.cancel.cancelled().await;
         Ok(CallResult::ok("saved"))
     }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -315,7 +315,7 @@ async fn result_stays_when_a_tool_succeeds_within_the_grace() {
 
 #[tokio::test]
 async fn first_wish_counts_when_a_run_is_cancelled_again() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("Hello").wait_at(1, &gate)]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TextDelta { .. })).await;

@@ -112,7 +112,7 @@ fn tool(name: &'static str, replay: Replay, done: &Done) -> impl ErasedTool + 's
     tool_fn(spec, move |_: Value, cx: CallContext| {
         let done = Arc::clone(&done);
         async move {
-            let call = cx.call().expect("a call of a run");
+            let call = cx.who.call.expect("a call of a run");
             let step = |key| {
                 *done.lock().expect("nobody panics inside").entry((call, key)).or_default() += 1;
                 tokio::task::yield_now()
@@ -269,7 +269,7 @@ fn drive_finishes_a_run_when_it_was_dropped_at_any_poll() {
         let outcome = cut.runtime.block_on(async {
             let log = cut
                 .journal
-                .own(cut.agent.session_id(), &Owner { takes_over: true, ..Owner::new() })
+                .own(cut.agent.session_id(), &Owner { takes_over: true, ..Owner::default() })
                 .await
                 .expect("memory does not fail");
             let setup = Setup::new(model()).tool(tool("write", Replay::Once, &cut.done));

@@ -35,7 +35,7 @@ async fn effects_see_fresh_numbers_when_several_are_set() {
     let look = |seen: &Arc<Mutex<Vec<(u64, u64)>>>| {
         let seen = Arc::clone(seen);
         effect_fn("look", move |cx| {
-            seen.lock().expect("nobody panics inside").push((cx.tokens, cx.view.tokens()));
+            seen.lock().expect("nobody panics inside").push((cx.tokens, cx.view.items().tokens()));
             Ok(Vec::new())
         })
     };
@@ -251,7 +251,7 @@ async fn custom_entries_reach_the_model_when_the_projection_shows_them() {
 
 #[test]
 fn effects_are_made_of_kind_and_parameters_when_the_kind_is_known() {
-    let registry = EffectRegistry::new().register("own", |params| {
+    let registry = EffectRegistry::default().register("own", |params| {
         Ok(Arc::new(effect_fn(params["name"].as_str().unwrap_or("own").to_owned(), |_| Ok(Vec::new()))) as _)
     });
     let spec: EffectSpec = serde_json::from_value(json!({"kind": "own", "params": {"name": "mine"}})).expect("a spec");

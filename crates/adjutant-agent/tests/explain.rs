@@ -209,8 +209,8 @@ fn model(calls: &'static str) -> impl Model + 'static {
 fn answers(agent: &Agent) -> Vec<Answered> {
     let answer = |kind| match kind {
         AskKind::Approval => Answer::approve(),
-        AskKind::External => Answer::result(CallResult::ok("there")),
-        AskKind::Limit => Answer::extend(5),
+        AskKind::External => Answer::Return { result: CallResult::ok("there").into() },
+        AskKind::Limit => Answer::Extend { by: 5, message: None },
         _ => Answer::give("Ada"),
     };
     agent.log().pauses().iter().map(|it| it.answered(answer(it.ask.kind))).collect()
@@ -244,7 +244,7 @@ async fn explanation_is_what_the_run_decides_when_it_waits_in_every_way() {
 async fn cut(log: &[Arc<Stamped>], last: impl Fn(&Stamped) -> bool) -> MemoryJournal {
     let end = log.iter().position(|it| last(it)).expect("there is such a record");
     let journal = MemoryJournal::default();
-    let mut owned = journal.own(&LogId::from("log"), &Owner::new()).await.expect("it is free");
+    let mut owned = journal.own(&LogId::from("log"), &Owner::default()).await.expect("it is free");
     owned.append(&log[..=end], Flush::Now).await.expect("memory does not fail");
     journal
 }
@@ -253,7 +253,7 @@ async fn cut(log: &[Arc<Stamped>], last: impl Fn(&Stamped) -> bool) -> MemoryJou
 async fn agent_tells_of_itself_and_of_those_under_it_and_takes_nothing() {
     let log = played().await;
     let journal = cut(&log, |it| matches!(it.record, Record::Prepared { .. }) && it.thread.as_str() != "main").await;
-    let holder = journal.own(&LogId::from("log"), &Owner::new()).await.expect("it is free");
+    let holder = journal.own(&LogId::from("log"), &Owner::default()).await.expect("it is free");
     let lines: Vec<_> =
         agent(&journal).log().explain().await.expect("the log reads").iter().map(ToString::to_string).collect();
     let body = "main: call c1_0_2 of body (resumable): is entered again; answered from the log: before, name";

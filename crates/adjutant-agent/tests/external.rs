@@ -19,7 +19,7 @@ use stage::{agent, answered, calls, names, pauses, script, spec};
 use watch::{Ran, shown, told};
 
 fn result(text: &str) -> Answer {
-    Answer::result(CallResult::ok(text))
+    Answer::Return { result: CallResult::ok(text).into() }
 }
 
 fn two() -> [Script; 2] {

@@ -102,7 +102,7 @@ async fn cut(journal: &MemoryJournal, without: bool) -> MemoryJournal {
     let all = records(journal).await;
     let end = all.iter().position(|it| matches!(it.record, Record::Prepared { .. })).expect("a turn was prepared");
     let copy = MemoryJournal::default();
-    let mut log = copy.own(&LogId::from("log"), &Owner::new()).await.expect("it is free");
+    let mut log = copy.own(&LogId::from("log"), &Owner::default()).await.expect("it is free");
     let kept = all[..=end].iter().filter(|it| !(without && matches!(it.record, Record::Configured { .. })));
     let renumbered = (1..)
         .zip(kept)

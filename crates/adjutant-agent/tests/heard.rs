@@ -62,7 +62,7 @@ fn kept(script: Script) -> (MemoryJournal, Agent) {
 
 #[tokio::test]
 async fn text_is_in_the_log_when_it_was_acknowledged_on_its_way() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (journal, agent) = kept(Script::new().text("One two three four.").delta_chars(1).wait_at(7, &gate));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let text = read(&mut running, 7).await;
@@ -91,7 +91,7 @@ async fn acknowledgement_returns_at_once_when_the_run_is_over() {
 
 #[tokio::test]
 async fn run_is_acknowledged_when_someone_else_drives_it() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (journal, agent) = kept(Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate));
     let driven = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
@@ -103,7 +103,7 @@ async fn run_is_acknowledged_when_someone_else_drives_it() {
 
 #[tokio::test]
 async fn records_are_saved_when_they_would_wait_for_the_end() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (journal, agent) = kept(Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate));
     let agent = agent.durability(Durability::OnExit);
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -136,7 +136,7 @@ async fn bytes_follow_what_is_new_when_every_delta_is_acknowledged() {
 
 #[tokio::test]
 async fn cancelled_reply_holds_what_was_acknowledged() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (journal, agent) = kept(Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     read(&mut running, 4).await;
@@ -190,7 +190,7 @@ impl adjutant_agent::Log for FailingLog {
 
 #[tokio::test]
 async fn acknowledgement_fails_when_the_log_cannot_be_written() {
-    let (gate, fails) = (Gate::new(), Arc::default());
+    let (gate, fails) = (Gate::default(), Arc::default());
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(Failing { inner: MemoryJournal::default(), fails: Arc::clone(&fails) });
     let mut running = agent.run("Go.").stream().expect("the session is free");

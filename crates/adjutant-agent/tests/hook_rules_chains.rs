@@ -141,7 +141,7 @@ async fn hooks_are_passed_when_the_last_request_follows_a_declined_limit() {
             }
         }))
         .limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() })
-        .responder(|_, _| async { Some(Answer::decline()) });
+        .responder(|_, _| async { Some(Answer::Decline { message: None }) });
     agent.run("Go.").await.expect("the run ends");
     assert_eq!(model.requests().len(), 2);
     let each = ["before_model", "after_model", "before_model", "after_model"];

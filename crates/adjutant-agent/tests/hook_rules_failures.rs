@@ -7,7 +7,7 @@ mod stage;
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, Event, EventKind, Fail, Failure, HookContext, Hooks, Outcome, Point, RunResult, Verdict, points,
+    Agent, Event, EventKind, Fail, Failure, HookContext, Hooks, Lane, Outcome, Point, RunResult, Verdict, points,
 };
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, Error, ErrorKind, FinishReason, Reply, Script, ScriptedModel, Status,
@@ -58,7 +58,7 @@ fn broken() -> Agent {
 /// The session goes on, and shows closed turns only.
 async fn check_next_run(agent: &Agent, point: &str) {
     let model = Arc::new(ScriptedModel::new([Script::new().text("Here.")]));
-    drop(agent.queue().clear());
+    drop(agent.queue().clear(&[Lane::Steering, Lane::FollowUp]));
     let result = Agent::new(Arc::clone(&model)).in_session_of(agent).run("Still there?").await.expect(point);
     assert_eq!(result.text(), "Here.", "{point}");
     let open = model.requests()[0].entries.iter().any(|stored| match &stored.entry {

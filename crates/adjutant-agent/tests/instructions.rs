@@ -27,7 +27,7 @@ fn who() -> Arc<Identity> {
 }
 
 fn cx() -> InstructionContext {
-    InstructionContext::new(who(), RunNo(3))
+    InstructionContext { who: who(), run: RunNo(3), state: Arc::default() }
 }
 
 fn map(value: Value) -> Map<String, Value> {
@@ -49,18 +49,12 @@ async fn instructions_are_empty_when_nothing_was_set() {
 #[tokio::test]
 async fn source_wins_over_text_whatever_was_set_first() {
     let source = || async |cx: InstructionContext| Ok(format!("{} {} {}", cx.who.name, cx.run, cx.state["a"]));
-    let cx = cx().state(&map(json!({"a": 1, "b": 2}))).state(&map(json!({"a": 7})));
+    let cx = InstructionContext { state: Arc::new(map(json!({"a": 7, "b": 2}))), ..cx() };
     for instructions in
         [Instructions::from("text").source(source()), Instructions::default().source(source()).text("text")]
     {
         assert_eq!(&*instructions.resolve(cx.clone()).await.expect("the source answers"), "scout 3 7");
     }
-}
-
-#[test]
-fn state_of_a_run_replaces_single_values_of_its_agent() {
-    let cx = cx().state(&map(json!({"a": 1, "b": {"c": 2}}))).state(&map(json!({"b": {"d": 3}})));
-    assert_eq!(*cx.state, map(json!({"a": 1, "b": {"d": 3}})));
 }
 
 #[tokio::test]
@@ -92,7 +86,7 @@ async fn source_error_keeps_its_causes() {
     let error = instructions.resolve(cx()).await.expect_err("the source fails");
     assert_eq!(error.to_string(), "the source of instructions failed");
     assert_eq!(&*error.explain(), "the source of instructions failed: no file: the disk is gone");
-    assert_eq!((error.kind(), error.is_retryable(), error.line()), (InstructionErrorKind::Failed, true, None));
+    assert_eq!((error.kind, error.is_retryable(), error.line), (InstructionErrorKind::Failed, true, None));
 }
 
 #[tokio::test]
@@ -117,7 +111,7 @@ fn error_explains_itself_within_its_limit() {
 async fn resolving_fails_when_a_source_fails() {
     let instructions =
         Instructions::from("text").source(async |_| Err::<String, _>(InstructionError::failed("no answer").into()));
-    let cx = SectionContext::new(who(), RunNo(1));
+    let cx = SectionContext { who: who(), run: RunNo(1), state: Arc::default(), tools: Arc::default() };
     let error = resolve_system(&instructions, &Sections::default(), &cx).await.expect_err("the source fails");
     assert_eq!(&*error.explain(), "the source of instructions failed: no answer");
     assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("no answer"));
@@ -132,6 +126,6 @@ async fn source_can_be_asked_again_after_it_panicked() {
     let shared = Arc::clone(&instructions);
     let caught = tokio::spawn(async move { shared.resolve(cx()).await }).await;
     assert!(caught.expect_err("the panic goes through").is_panic());
-    let resolved = instructions.resolve(InstructionContext::new(who(), RunNo(4))).await;
+    let resolved = instructions.resolve(InstructionContext { who: who(), run: RunNo(4), state: Arc::default() }).await;
     assert_eq!(&*resolved.expect("the source answers"), "fine");
 }

@@ -155,7 +155,7 @@ async fn subscriber_reads_the_log_when_it_has_missed_records() {
 
 #[tokio::test]
 async fn subscriber_reads_on_when_it_reads_while_the_run_goes_on() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let turns = 300;
     let calls = (0..turns).map(|turn| Script::new().call("echo", json!({ "turn": turn })));
     let (_, agent) = agent(calls.chain([Script::new().text("Done.").wait_at(0, &gate)]));

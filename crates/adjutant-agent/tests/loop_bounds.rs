@@ -152,7 +152,7 @@ async fn progress_is_thinned_out_when_it_floods() {
 
 #[tokio::test]
 async fn warning_is_shown_once_when_every_reply_repeats_it() {
-    let warning = Warning::new(WarningKind::OptionDropped, "temperature was dropped");
+    let warning = Warning { kind: WarningKind::OptionDropped, message: "temperature was dropped".into() };
     let scripts = once("nobody").map(|script| script.warning(warning.clone()).warning(warning.clone()));
     let (_, agent) = agent(scripts);
     let events = events(agent.run("Go.").stream().expect("the session is free")).await;
@@ -164,7 +164,7 @@ async fn warning_is_shown_once_when_every_reply_repeats_it() {
 async fn run_is_cancelled_when_its_deadline_passes() {
     let (_, agent) = agent(once("slow"));
     let agent = agent.world(FixedWorld::at_ms(5_000)).tool(tool("slow", |_, cx: CallContext| async move {
-        cx.cancel().cancelled().await;
+        cx.cancel.cancelled().await;
         Ok(CallResult::ok("heard"))
     }));
     let begun = tokio::time::Instant::now();
@@ -327,7 +327,7 @@ async fn first_toolbox_wins_when_two_have_a_tool_of_one_name() {
     let agent = agent.toolbox(Tools::new("one").tool(echo("first"))).toolbox(Tools::new("two").tool(echo("second")));
     let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let message = "a second tool is called echo; only the first one is offered";
-    let warning = Warning::new(WarningKind::ToolShadowed, message);
+    let warning = Warning { kind: WarningKind::ToolShadowed, message: message.into() };
     assert_eq!(events.iter().filter(|event| **event == EventKind::Warning { warning: warning.clone() }).count(), 1);
     let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the run ends") };
     assert_eq!(calls(result), [("echo".into(), Status::Ok, "first".into())]);

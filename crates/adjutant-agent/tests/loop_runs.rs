@@ -37,7 +37,7 @@ async fn options_count_for_one_run_when_they_are_set() {
 #[tokio::test]
 async fn options_free_a_run_when_the_agent_limits_it() {
     let (_, agent) = agent([calling(), Script::new().text("Done.")]);
-    let result = agent.tool(echo()).max_turns(1).run("Go.").unlimited_turns().await;
+    let result = agent.tool(echo()).max_turns(1).run("Go.").max_turns(None).await;
     assert_eq!(result.expect("the run finishes").turns, 2);
 }
 
@@ -57,7 +57,7 @@ fn check_busy(agent: &Agent) {
 
 #[tokio::test]
 async fn session_is_busy_when_it_runs() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     check_busy(&agent);
@@ -75,7 +75,7 @@ async fn session_is_busy_when_it_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn session_is_taken_once_when_a_run_was_left() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
     let mut left = agent.run("Go.").stream().expect("the session is free");
     assert_eq!(left.next().await.map(|event| event.kind), Some(EventKind::RunStarted));
@@ -101,7 +101,7 @@ async fn session_is_taken_once_when_a_run_was_left_before_it_was_read() {
 
 #[tokio::test]
 async fn session_can_be_left_again_when_the_next_run_waits() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
     let mut left = agent.run("Go.").stream().expect("the session is free");
     left.next().await.expect("a run begins");
@@ -113,7 +113,7 @@ async fn session_can_be_left_again_when_the_next_run_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn run_goes_on_when_it_is_detached() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("Done.").wait_at(0, &gate), Script::new().text("Two.")]);
     let handle = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
@@ -156,7 +156,7 @@ async fn prompt_is_kept_when_it_says_something() {
     assert_eq!(prompted("a".to_owned()).await, [user("a")]);
     assert_eq!(prompted(vec![UserMessage::text("a"), UserMessage::text("b")]).await, [user("a"), user("b")]);
     let source = Source::Url { url: "https://example.com/a.png".into() };
-    let image = UserMessage::new(vec![Content::Image(Image { media_type: "image/png".into(), source })]);
+    let image = UserMessage::from(vec![Content::Image(Image { media_type: "image/png".into(), source })]);
     assert_eq!(prompted(image.clone()).await, [Entry::User(image)]);
     let turn = Turn::open(Arc::new(Reply::new("a/b".into(), FinishReason::End))).close().expect("no call is open");
     let custom = Custom { kind: "note".into(), value: Value::Null };
@@ -177,7 +177,7 @@ async fn prompt_is_refused_when_it_says_nothing() {
     check_refused("", "it is empty");
     check_refused(" \n\t", "it is empty");
     check_refused(Vec::<UserMessage>::new(), "it is empty");
-    check_refused(UserMessage::new(Vec::new()), "it is empty");
+    check_refused(UserMessage::from(Vec::new()), "it is empty");
     check_refused(vec![Entry::Custom(Custom { kind: "note".into(), value: Value::Null })], "it is empty");
     let summary = Entry::Summary(Summary { text: "Once upon a time".into(), covers: 3 });
     check_refused(vec![summary, Entry::User("a".into())], "a summary belongs to a view, not to a prompt");
@@ -218,9 +218,9 @@ async fn result_tells_everything_when_the_run_ends() {
         let moved = moved.clone();
         async move {
             moved.0.advance_ms(args["ms"].as_u64().unwrap_or_default());
-            cx.backend().charge(usage(1_000, 0));
+            cx.backend.charge(usage(1_000, 0));
             tokio::task::yield_now().await;
-            cx.backend().charge(usage(0, 7));
+            cx.backend.charge(usage(0, 7));
             Ok(CallResult { details: json!({"n": 1}), ..CallResult::ok("worked") })
         }
     });
@@ -242,7 +242,7 @@ async fn result_tells_everything_when_the_run_ends() {
 async fn charge_counts_when_the_tool_ends_at_once() {
     let (_, agent) = agent([Script::new().call("ask", json!({})), Script::new().text("Done.").usage(usage(0, 0))]);
     let agent = agent.tool(tool("ask", |_, cx: CallContext| async move {
-        cx.backend().charge(usage(5, 5));
+        cx.backend.charge(usage(5, 5));
         Ok(CallResult::ok(""))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");

@@ -79,7 +79,7 @@ async fn run_parks_with_all_pauses_when_nobody_answers() {
 #[tokio::test]
 async fn run_goes_on_when_its_pauses_are_answered() {
     let answers = || {
-        let away = answered("main/c1_0_2", Answer::result(adjutant_llm::CallResult::ok("there")));
+        let away = answered("main/c1_0_2", Answer::Return { result: adjutant_llm::CallResult::ok("there").into() });
         vec![away, answered("main/c1_0_0", Answer::approve())]
     };
     let expect = [r#"{"n":1}"#, r#"{"n":2}"#, "there"];

@@ -72,7 +72,7 @@ fn is_delta(kind: &EventKind) -> bool {
 
 /// An agent whose first reply stops in its middle until the gate opens.
 fn waiting(journal: impl Journal + 'static, more: &[&'static str]) -> (Gate, Agent) {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let first = Script::new().text("One two").delta_chars(4).wait_at(1, &gate);
     let scripts = std::iter::once(first).chain(more.iter().map(|text| Script::new().text(*text)));
     (gate, Agent::new(ScriptedModel::new(scripts)).journal(journal))

@@ -85,7 +85,7 @@ async fn preview_reads_the_log_when_the_session_was_not_opened_yet() {
 
 #[tokio::test]
 async fn preview_leaves_the_run_alone_when_the_model_is_speaking() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let model = Arc::new(ScriptedModel::new([Script::new().text("A long answer.").wait_at(1, &gate)]));
     let looks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looks);

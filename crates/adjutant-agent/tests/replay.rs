@@ -29,7 +29,7 @@ pub(crate) async fn cut(journal: &MemoryJournal, id: &LogId, last: impl Fn(&Reco
     let all = records(journal, id).await;
     let end = all.iter().position(|stamped| last(&stamped.record)).expect("the log has such a record");
     let copy = MemoryJournal::default();
-    let mut log = copy.own(id, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
+    let mut log = copy.own(id, &Owner { takes_over: true, ..Owner::default() }).await.expect("memory does not fail");
     log.append(&all[..=end], adjutant_agent::Flush::Now).await.expect("memory does not fail");
     copy
 }

@@ -44,7 +44,7 @@ async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
 async fn replay_comes_to_the_same_when_nothing_is_called() {
     let journal = MemoryJournal::default();
     let first = played(&journal).await;
-    let replayed = mute(&journal).log().replay().await.expect("the log folds");
+    let replayed = mute(&journal).log().replay(None).await.expect("the log folds");
     let log = records(&journal).await;
     assert_eq!((replayed.run.history(), replayed.records), (&first.log().transcript(), log.len()));
     assert_eq!(replayed.children.keys().map(|it| it.as_str()).collect::<Vec<_>>(), ["main/c1_0_0/below"]);
@@ -59,7 +59,7 @@ async fn differences_are_listed_turn_by_turn_when_the_agent_is_another_one() {
     let journal = MemoryJournal::default();
     played(&journal).await;
     let fields = async |agent: Agent| {
-        let replayed = agent.log().replay().await.expect("the log folds");
+        let replayed = agent.log().replay(None).await.expect("the log folds");
         assert_eq!(replayed.unrecorded, []);
         let turn = |it: &adjutant_agent::Divergence| {
             (it.run.0, it.turn.0, it.differences.iter().map(|it| it.field.to_string()).collect::<Vec<_>>())
@@ -84,7 +84,7 @@ async fn replay_is_the_run_as_it_was_when_it_stops_at_any_record() {
         if stamped.thread.as_str() == "main" {
             run.apply(stamped).expect("the log folds");
         }
-        let replayed = mute(&journal).log().replay_until(stamped.seq).await.expect("the log folds");
+        let replayed = mute(&journal).log().replay(Some(stamped.seq)).await.expect("the log folds");
         assert_eq!((&replayed.run, replayed.records as u64), (&run, stamped.seq.0));
         assert!(replayed.events.iter().all(|event| event.seq <= stamped.seq));
     }

@@ -190,7 +190,7 @@ fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
     desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
     assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }]));
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
-    desk.take([Record::Answered { pause: waits.id.clone(), answer: Answer::extend(2) }]);
+    desk.take([Record::Answered { pause: waits.id.clone(), answer: Answer::Extend { by: 2, message: None } }]);
     desk.reply(2, FinishReason::Calls, 0);
     assert_eq!(desk.run.limits().and_then(|limits| limits.max_turns), Some(3));
 }

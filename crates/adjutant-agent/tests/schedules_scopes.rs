@@ -57,7 +57,7 @@ fn scene(gates: &Gates, journal: &MemoryJournal) -> Agent {
     let asks = tool("work", Replay::Once, move |cx: CallContext| {
         let gates = Arc::clone(&gates);
         async move {
-            let at = cx.call().expect("a call of a run").block as usize;
+            let at = cx.who.call.expect("a call of a run").block as usize;
             let (one, other) =
                 (open(&cx, "a", speaker(&gates[at][0])).await?, open(&cx, "b", speaker(&gates[at][1])).await?);
             if at == 0 {
@@ -76,7 +76,7 @@ fn scene(gates: &Gates, journal: &MemoryJournal) -> Agent {
 fn play(moves: &[Move]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
-        let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::new(), Gate::new()]).collect());
+        let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::default(), Gate::default()]).collect());
         let journal = MemoryJournal::default();
         let agent = scene(&gates, &journal);
         let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -223,7 +223,7 @@ proptest! {
 fn scene_calls_and_opens_as_many_as_it_says_when_nobody_stops_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let result: RunResult = runtime.expect("a runtime").block_on(async {
-        let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::new(), Gate::new()]).collect());
+        let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::default(), Gate::default()]).collect());
         gates.iter().flatten().for_each(Gate::open);
         scene(&gates, &MemoryJournal::default()).run("Go.").await.expect("it finishes")
     });

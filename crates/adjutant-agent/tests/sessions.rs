@@ -36,7 +36,7 @@ async fn session_is_made_when_its_name_is_free() {
     let made = sessions.create(&id("a/../ü \u{1f980}"), about("One", &["x"])).await.expect("the name is free");
     assert_eq!((made.log.clone(), made.head, made.is_owned), (id("a/../ü \u{1f980}"), Seq(0), false));
     assert_eq!(made.about, about("One", &["x"]));
-    assert_eq!(sessions.info(&made.log).await.expect("it is there"), made);
+    assert_eq!(sessions.journal().info(&made.log).await.expect("it is there"), made);
     assert_eq!(kind(sessions.create(&made.log, SessionMeta::default()).await), JournalErrorKind::Exists);
     assert_eq!(all(&journal).await, [made.log]);
 }
@@ -61,7 +61,7 @@ async fn session_is_not_made_when_its_name_or_what_is_said_is_wrong() {
     ];
     for (name, about, why) in table {
         let error = sessions.create(&name, about).await.expect_err(why);
-        assert_eq!((error.kind(), message(&error)), (JournalErrorKind::Invalid, why.to_owned()));
+        assert_eq!((error.kind, message(&error)), (JournalErrorKind::Invalid, why.to_owned()));
     }
     assert_eq!(all(&journal).await, []);
 }
@@ -76,13 +76,13 @@ async fn session_is_called_and_found_otherwise_when_it_is_described() {
     sessions.title(&id("a"), "A title").await.expect("it is there");
     sessions.label(&id("a"), &["x", "y"], &[]).await.expect("it is there");
     sessions.label(&id("a"), &["z"], &["x"]).await.expect("it is there");
-    assert_eq!(sessions.info(&id("a")).await.expect("it is there").about, about("A title", &["y", "z"]));
+    assert_eq!(sessions.journal().info(&id("a")).await.expect("it is there").about, about("A title", &["y", "z"]));
     let query = |label: &str| LogQuery { label: Some(label.into()), ..LogQuery::default() };
     let found = |page: adjutant_agent::LogPage| page.logs.into_iter().map(|info| info.log).collect::<Vec<_>>();
     assert_eq!(found(sessions.list(&query("z")).await.expect("they are listed")), [id("a")]);
     assert_eq!(found(sessions.list(&query("x")).await.expect("they are listed")), []);
     sessions.title(&id("a"), "").await.expect("it is there");
-    assert_eq!(sessions.info(&id("a")).await.expect("it is there").about.title, None);
+    assert_eq!(sessions.journal().info(&id("a")).await.expect("it is there").about.title, None);
     assert_eq!(kind(sessions.title(&id("c"), "x").await), JournalErrorKind::Missing);
     assert_eq!(kind(sessions.label(&id("a"), &[""], &[]).await), JournalErrorKind::Invalid);
 
@@ -101,11 +101,11 @@ async fn log_tells_its_agent_when_it_is_new() {
     let agent = agent.name("greeter").journal(journal.clone()).session(id("a"));
     agent.run("Hi.").await.expect("the run finishes");
     let said = SessionMeta { agent: Some("greeter".into()), ..SessionMeta::default() };
-    assert_eq!(sessions(&journal).info(&id("a")).await.expect("it is there").about, said);
+    assert_eq!(sessions(&journal).journal().info(&id("a")).await.expect("it is there").about, said);
 
     sessions(&journal).create(&id("b"), about("Kept", &["x"])).await.expect("the name is free");
     agent.session(id("b")).run("Hi.").await.expect("the run finishes");
-    let said = sessions(&journal).info(&id("b")).await.expect("it is there").about;
+    let said = sessions(&journal).journal().info(&id("b")).await.expect("it is there").about;
     assert_eq!((said.title.as_deref(), said.agent.as_deref(), said.labels.len()), (Some("Kept"), Some("greeter"), 1));
 }
 
@@ -142,8 +142,8 @@ async fn leftovers_are_hidden_and_swept_when_they_are_old() {
     let journal = MemoryJournal::default().world(FixedWorld::at_ms(1_000));
     let later = sessions(&journal).world(FixedWorld::at_ms(3_601_001));
     let sessions = sessions(&journal).world(FixedWorld::at_ms(3_601_000));
-    let left = journal.own(&id("adjutant:half-made/1"), &Owner::new()).await.expect("memory does not fail");
-    journal.own(&id("adjutant:half-made/2"), &Owner::new()).await.expect("memory does not fail");
+    let left = journal.own(&id("adjutant:half-made/1"), &Owner::default()).await.expect("memory does not fail");
+    journal.own(&id("adjutant:half-made/2"), &Owner::default()).await.expect("memory does not fail");
     sessions.create(&id("a"), SessionMeta::default()).await.expect("the name is free");
     let page = sessions.list(&LogQuery::default()).await.expect("they are listed");
     assert_eq!(page.logs.iter().map(|info| info.log.clone()).collect::<Vec<LogId>>(), [id("a")]);

@@ -33,7 +33,7 @@ async fn snapshot_tells_the_configuration_when_the_agent_is_idle() {
 
 #[tokio::test]
 async fn snapshot_shows_the_partial_reply_when_the_model_is_speaking() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = stage::agent([Script::new().text("Hello, world!").delta_chars(5).wait_at(1, &gate)]);
     let running = agent.run("Hi.").stream().expect("the session is free");
     let running = tokio::spawn(running.finish());
@@ -108,7 +108,7 @@ async fn snapshot_can_be_taken_when_the_run_is_on_another_task() {
     fn shared<T: Send + Sync>() {}
     shared::<Agent>();
     shared::<Snapshot>();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = stage::agent([Script::new().text("Hi.").wait_at(0, &gate)]);
     let running = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
@@ -128,7 +128,7 @@ async fn snapshot_tells_the_usage_when_runs_have_ended() {
         Script::new().text("B.").usage(used(30, 0, 3)),
     ]);
     let agent = agent.tool(tool("spends", |_, cx| async move {
-        cx.backend().charge(used(100, 0, 0));
+        cx.backend.charge(used(100, 0, 0));
         Ok(CallResult::ok("spent"))
     }));
     agent.run("Go.").await.expect("the run finishes");

@@ -59,7 +59,7 @@ fn record_is_refused_when_a_newer_program_wrote_it() {
         r#"{"v":4000000000,"seq":9}"#,
     ] {
         let error = Stamped::read(Bytes::from(newer), Vec::new()).expect_err("it is newer");
-        assert_eq!(error.kind(), JournalErrorKind::Version, "{newer}");
+        assert_eq!(error.kind, JournalErrorKind::Version, "{newer}");
         assert!(error.to_string().contains("record 9 has version"), "{error}");
     }
 }
@@ -68,7 +68,7 @@ fn record_is_refused_when_a_newer_program_wrote_it() {
 fn bytes_are_corrupt_when_they_are_no_record() {
     for bytes in ["", "{", "null", "[]", r#"{"v":2}"#, r#"{"v":0,"seq":1}"#, r#"{"v":1,"seq":1,"record":7}"#] {
         let error = Stamped::read(Bytes::from(bytes), Vec::new()).expect_err("it is no record");
-        assert_eq!(error.kind(), JournalErrorKind::Corrupt, "{bytes:?}");
+        assert_eq!(error.kind, JournalErrorKind::Corrupt, "{bytes:?}");
     }
 }
 
@@ -94,7 +94,7 @@ fn record_is_corrupt_when_an_attachment_is_missing_or_no_text() {
     attachments[0].bytes = Bytes::from_static(&[0xff]);
     for attachments in [Vec::new(), attachments] {
         let error = Stamped::read(bytes.clone(), attachments).expect_err("it is not whole");
-        assert_eq!(error.kind(), JournalErrorKind::Corrupt);
+        assert_eq!(error.kind, JournalErrorKind::Corrupt);
     }
 }
 
@@ -114,7 +114,7 @@ fn large_result_is_shared_when_two_records_have_it() {
 fn record_is_invalid_when_it_could_not_be_read_again() {
     let nest = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
     assert_eq!(again(&noted(nest(100))), noted(nest(100)));
-    let error = noted(nest(125)).bytes().expect_err("it is too deep").kind();
+    let error = noted(nest(125)).bytes().expect_err("it is too deep").kind;
     assert_eq!(error, JournalErrorKind::Invalid);
     // Brackets in a text are no levels.
     let text = noted(json!("[\"{\\".repeat(500)));

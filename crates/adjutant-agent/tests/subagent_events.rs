@@ -10,6 +10,7 @@ use adjutant_agent::{Agent, Event, EventKind};
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, Progress};
 use desk::{events, helper, last, open, parent, results, said, word, work};
+use futures_util::StreamExt;
 
 type Seen = Arc<Mutex<Vec<Event>>>;
 

@@ -77,7 +77,7 @@ impl Case {
 
 fn extend(result: &RunResult) -> Vec<Answered> {
     let Outcome::Paused { pauses } = &result.outcome else { unreachable!("not paused: {:?}", result.outcome) };
-    pauses.iter().map(|pause| pause.answered(Answer::extend(5))).collect()
+    pauses.iter().map(|pause| pause.answered(Answer::Extend { by: 5, message: None })).collect()
 }
 
 async fn goes_on(case: &Case, agent: &Agent, answers: Vec<Answered>) {
@@ -126,7 +126,8 @@ async fn answer_of_a_child_changes_nothing_above_when_it_extends_a_limit() {
     let case = Case::new(1);
     let agent = case.agent(Replay::Resumable).limits(Limits { max_turns: Some(2), ..Limits::default() });
     let paused = agent.run("Go.").await.expect("the run waits");
-    let declined = extend(&paused).into_iter().map(|it| Answered { answer: Answer::decline(), ..it }).collect();
+    let declined =
+        extend(&paused).into_iter().map(|it| Answered { answer: Answer::Decline { message: None }, ..it }).collect();
     let result = agent.resume(declined).await.expect("the run finishes");
     assert!(result.is_finished(), "{:?}", result.outcome);
     // A last turn without tools, then the end: the child answered with what it had.
@@ -175,7 +176,7 @@ async fn deep_pauses_reach_the_first_agent_when_nobody_between_can_answer() {
 async fn cut(log: &[Arc<Stamped>], at: usize) -> MemoryJournal {
     let journal = MemoryJournal::default();
     let mut owned = journal
-        .own(&LogId("log".into()), &Owner { takes_over: true, ..Owner::new() })
+        .own(&LogId("log".into()), &Owner { takes_over: true, ..Owner::default() })
         .await
         .expect("memory does not fail");
     owned.append(&log[..at], Flush::Now).await.expect("memory does not fail");

@@ -26,7 +26,7 @@ async fn child_is_made_only_within_a_call_when_it_is_asked_for() {
     let cx = CallContext::detached();
     assert!(cx.get::<dyn Spawn>().is_none());
     let error = AgentFactory::of(&cx).expect_err("there is no call");
-    assert_eq!(error.message(), "agents are opened only within a call of a run");
+    assert_eq!(&*error.message, "agents are opened only within a call of a run");
     let agent =
         parent(work(|cx| async move { Ok(said(&open(&cx, "a", helper(&["Yes."])).await?.run("Well?").await?)) }));
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -49,12 +49,12 @@ async fn spawner_is_an_error_when_its_call_has_returned() {
     let (spawn, child) = kept.lock().expect("nobody panics inside").take().expect("kept");
     let late = spawn.open("b", helper(&["Never."]).into()).await.expect_err("the call has ended");
     assert_eq!(
-        (late.kind(), late.message()),
+        (late.kind, &*late.message),
         (ToolErrorKind::Cancelled, "too late: the call that opens agents has ended")
     );
     let late = child.run("Well?").await.expect_err("the call has ended");
     assert_eq!(
-        (late.kind(), late.message()),
+        (late.kind, &*late.message),
         (ToolErrorKind::Cancelled, "too late: the call that opens agents has ended")
     );
 }
@@ -62,7 +62,7 @@ async fn spawner_is_an_error_when_its_call_has_returned() {
 /// An agent that opens one under itself until it stands `levels` deep; each says its depth.
 fn nested(levels: u16) -> Agent {
     let dig = work(move |cx: CallContext| async move {
-        let depth = cx.who().depth;
+        let depth = cx.who.depth;
         if depth + 1 < levels {
             let below = nested(levels);
             let below = open(&cx, "below", below).await?.run("Dig.").await?;
@@ -77,7 +77,7 @@ fn nested(levels: u16) -> Agent {
 async fn depth_counts_levels_when_children_nest() {
     let result = nested(3).run("Dig.").await.expect("the run finishes");
     assert_eq!(results(&result), ["0 1 2"]);
-    assert_eq!(CallContext::detached().who().depth, 0);
+    assert_eq!(CallContext::detached().who.depth, 0);
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn agents_are_bounded_for_the_tree_when_a_limit_is_set() {
         let (one, two) = (open(&cx, "a", helper(&["One."])).await?, open(&cx, "b", helper(&["Two."])).await?);
         let first = one.stream("Well?")?;
         let refused = two.stream("Well?").expect_err("one is at work");
-        assert_eq!(refused.kind(), ToolErrorKind::Denied);
+        assert_eq!(refused.kind, ToolErrorKind::Denied);
         let first = first.finish().await?;
         Ok(CallResult::ok(format!("{} {refused} {}", first.text(), two.run("Now?").await?.text())))
     }));
@@ -167,7 +167,7 @@ async fn child_is_named_after_its_call_and_key_when_it_is_opened() {
         let told = format!("{} {} {} {} {:?}", who.thread, who.path, who.depth, who.prefix, who.parent);
         let twice = open(&cx, "a", helper(&[])).await.expect_err("it is open");
         for bad in ["", "a/b", &"k".repeat(201)] {
-            assert_eq!(open(&cx, bad, helper(&[])).await.expect_err("no key").kind(), ToolErrorKind::InvalidArguments);
+            assert_eq!(open(&cx, bad, helper(&[])).await.expect_err("no key").kind, ToolErrorKind::InvalidArguments);
         }
         drop(child);
         let again = open(&cx, "a", helper(&["Again."])).await?;

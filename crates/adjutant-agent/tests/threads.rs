@@ -21,13 +21,13 @@ fn talker(replay: Replay, ran: &Ran) -> impl adjutant_tool::ErasedTool + 'static
     let ran = Arc::clone(ran);
     let spec = ToolSpec { replay, ..ToolSpec::new(format!("{replay:?}"), "A tool.", json!({"type": "object"})) };
     tool_fn(spec, move |_: Value, cx: CallContext| {
-        ran.lock().expect("nobody panics inside").extend(cx.call());
+        ran.lock().expect("nobody panics inside").extend(cx.who.call);
         async move {
             let late = cx.clone();
             tokio::spawn(async move {
                 for _ in 0..40 {
                     late.progress(Progress::text("still here"));
-                    late.backend().charge(Default::default());
+                    late.backend.charge(Default::default());
                     tokio::task::yield_now().await;
                 }
             });

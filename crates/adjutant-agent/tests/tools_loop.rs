@@ -25,7 +25,7 @@ use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FinishReason, FixedWorld, Reply, Script, ScriptedModel, Status, Terminate,
 };
 use adjutant_tool::{
-    Approval, CallContext, Composite, Filter, ToolError, ToolErrorKind, ToolSpec, Tools, external_tool, tool_fn,
+    Approval, CallContext, Composite, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, external_tool, tool_fn,
     toolbox_fn,
 };
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn toolbox_filters_by_context_when_its_predicate_says_so() {
         let (model, agent) = agent(script(&[("secret", json!({"n": 1}))]));
         let secret = Tools::new("secret").tool(Ran::default().tool(spec("secret")));
         let open = Tools::new("open").tool(Ran::default().tool(spec("open")));
-        let secret = Filter::new(secret, |who, _| &*who.name == "chief");
+        let secret = secret.filter(|who, _| &*who.name == "chief");
         let all = Composite::new("all").toolbox(secret).toolbox(open).toolbox(Tools::new("empty"));
         let agent = agent.name(name).toolbox(all);
         let denies = |_: HookContext, _: BeforeTool| async { Verdict::<BeforeTool>::Deny("hooked".into()) };
@@ -101,7 +101,8 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
     let (journal, id) = (MemoryJournal::default(), LogId("log".into()));
     let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, "main".into(), record));
     let batch: Vec<_> = (1..).zip(records).map(stamp).collect();
-    let mut log = journal.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
+    let mut log =
+        journal.own(&id, &Owner { takes_over: true, ..Owner::default() }).await.expect("memory does not fail");
     log.append(&batch, Flush::Now).await.expect("memory does not fail");
     drop(log);
     let ran = Ran::default();
@@ -128,7 +129,7 @@ async fn sequential_calls_stop_when_the_run_is_cancelled() {
         move |_: Value, cx: CallContext| {
             reaches.notify_one();
             async move {
-                cx.cancel().cancelled().await;
+                cx.cancel.cancelled().await;
                 Err(ToolError::new(ToolErrorKind::Cancelled, "stopped well"))
             }
         },

@@ -7,7 +7,7 @@ use adjutant::{
     agent::MemoryJournal,
     llm::{FixedWorld, Options, SystemWorld},
     runtime::{Engine, Lead, Resolved, Store as Opened},
-    tools::{Ask, Confirm, Tools},
+    tools::{Ask, Toolbox, Tools},
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -111,8 +111,8 @@ impl<'a> Job<'a> {
 }
 
 /// The tools; calls of those that are named wait for approval.
-fn confirmed(tools: Tools, asked: BTreeSet<String>) -> Confirm<Tools> {
-    Confirm::new(tools).when(move |spec, _| {
+fn confirmed(tools: Tools, asked: BTreeSet<String>) -> impl Toolbox + 'static {
+    tools.confirm_when(move |spec, _| {
         let name = spec.name().as_str();
         asked.contains(name).then(|| Ask::approval(waits::usual(name)))
     })

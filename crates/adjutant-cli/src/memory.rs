@@ -55,8 +55,9 @@ async fn list(args: ListFacts) -> Result<Exit, Problem> {
 
 /// Finds facts by their words.
 async fn search(args: Search) -> Result<Exit, Problem> {
-    let (memories, _) = open(&args.whose).await?;
-    let found = memories.search_with(&args.query, args.limit as usize, 0.0).await;
+    let (mut memories, _) = open(&args.whose).await?;
+    (memories.limit, memories.min_score) = (args.limit as usize, 0.0);
+    let found = memories.search(&args.query).await;
     let found = found.map_err(|error| trouble::of_memory(&error))?;
     let text: String = found.iter().map(|it| text_of(&it.fact, Some(it.score), args.json)).collect();
     write(&text)?;

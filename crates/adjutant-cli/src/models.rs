@@ -154,15 +154,15 @@ fn table<'a>(models: impl Iterator<Item = &'a ModelInfo>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use adjutant::llm::{Effort, Price};
+    use adjutant::llm::{Effort, NanoUsd, Price};
     use adjutant::providers::catalogue::Catalogue;
 
     use super::*;
 
     fn chooser() -> Chooser {
-        let price = Price::dollars(0.25, 2.0, 0.025, 0.25).hour_writes(0.5);
-        let small = ModelInfo { price: Some(price), ..ModelInfo::new("acme/small") }
-            .thinks([Effort::Off, Effort::Low], Default::default());
+        let price = Price { cache_write_1h: NanoUsd(500_000_000), ..Price::dollars(0.25, 2.0, 0.025, 0.25) };
+        let efforts = vec![Effort::Off, Effort::Low];
+        let small = ModelInfo { price: Some(price), efforts, ..ModelInfo::new("acme/small") };
         let acme = Provider::new("acme", "https://user:secret@llm.acme.example/v1?key=secret").key_variable("ACME_KEY");
         Chooser::new(|name| (name == "GROQ_API_KEY").then(|| "secret".into()))
             .provider(acme.like("vllm"))

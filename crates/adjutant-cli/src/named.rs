@@ -18,8 +18,8 @@ const MAX_NAMES: usize = 1_000;
 /// # Errors
 /// `Usage` if there is none, with the names that are nearest.
 pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Problem> {
-    match sessions.info(&LogId::from(name)).await {
-        Err(error) if error.kind() == JournalErrorKind::Missing => Err(missing(sessions, name).await),
+    match sessions.journal().info(&LogId::from(name)).await {
+        Err(error) if error.kind == JournalErrorKind::Missing => Err(missing(sessions, name).await),
         info => info.map_err(|error| trouble::of_journal(&error)),
     }
 }

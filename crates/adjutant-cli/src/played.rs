@@ -39,9 +39,9 @@ impl Played {
 fn others(cassette: &Cassette) -> Vec<ModelInfo> {
     let catalogue = Catalogue::builtin();
     let mut others: Vec<ModelInfo> = Vec::new();
-    for chunk in cassette.exchanges().iter().flat_map(|exchange| &exchange.chunks) {
+    for chunk in cassette.exchanges.iter().flat_map(|exchange| &exchange.chunks) {
         let Chunk::Start { model, .. } = chunk else { continue };
-        if *model != cassette.info().id && others.iter().all(|info| info.id != *model) {
+        if *model != cassette.info.id && others.iter().all(|info| info.id != *model) {
             let known = catalogue.find(model.as_str()).cloned();
             others.push(known.unwrap_or_else(|| ModelInfo::new(model.clone())));
         }

@@ -102,7 +102,7 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: StoredRun) ->
     let made = RunManifest::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
     let job = explain::silent(&args.how, made, &kept).await?;
     let replayed =
-        job.agent.log().replay_until(until(args)).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        job.agent.log().replay(Some(until(args))).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     for divergence in &replayed.divergences {
         for difference in divergence.differences.iter() {

@@ -150,7 +150,7 @@ async fn heard(left: &LeftRun) -> Result<Vec<PauseId>, Problem> {
 /// Takes the session; waits once for what a dead process has of it, where nobody but time can tell that it is dead.
 async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
     let Err(error) = job.agent.log().open().await else { return Ok(()) };
-    let owned = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
+    let owned = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
     let Some(wait) = owned.and_then(|error| error.retry_after()) else {
         return Err(ending::failed(job, &error));
     };

@@ -110,7 +110,7 @@ async fn session(
     };
     let kept = StoredRun { store: store.clone(), name };
     let name = plain::line(&kept.name.0);
-    match sessions.info(&kept.name).await {
+    match sessions.journal().info(&kept.name).await {
         Ok(info) => {
             if args.newest {
                 screen.tell(&format!("session: {name}"));
@@ -120,7 +120,7 @@ async fn session(
                 ask(&sessions, &info, made).await?;
             }
         }
-        Err(error) if error.kind() == JournalErrorKind::Missing => {
+        Err(error) if error.kind == JournalErrorKind::Missing => {
             let mut about = SessionMeta { agent: Some(made.name().into()), ..SessionMeta::default() };
             about.labels.insert(named::label(root)?.into());
             about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));

@@ -13,7 +13,7 @@ use crate::{exit::Exit, plain, problem::Problem};
 /// The problem that an error of a journal is.
 pub(crate) fn of_journal(error: &JournalError) -> Problem {
     use JournalErrorKind::{Corrupt, Fenced, Io};
-    match error.kind() {
+    match error.kind {
         Corrupt => Problem::of(Exit::Failed, error).hint("`adjutant sessions verify` tells what is damaged"),
         Fenced | Io => Problem::of(Exit::Failed, error),
         _ => Problem::of(Exit::Usage, error),
@@ -22,7 +22,7 @@ pub(crate) fn of_journal(error: &JournalError) -> Problem {
 
 /// The problem that an error of a journal is for who wishes to work in a session or to change it.
 pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
-    if error.kind() != JournalErrorKind::Owned {
+    if error.kind != JournalErrorKind::Owned {
         return of_journal(error);
     }
     let hint = format!("`adjutant sessions stop {}` asks it to end; runs may --take-over", plain::word(name));
@@ -32,7 +32,7 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
 
 /// The problem that an error of a memory is.
 pub(crate) fn of_memory(error: &MemoryError) -> Problem {
-    match error.kind() {
+    match error.kind {
         MemoryErrorKind::Missing | MemoryErrorKind::Invalid => Problem::of(Exit::Usage, error),
         _ => Problem::of(Exit::Failed, error),
     }

@@ -231,7 +231,7 @@ fn remember(state: &State) -> Action {
 /// Returns the ratio of the provider's count to the estimate of the view.
 fn ratio(cx: &EffectContext<'_>) -> f64 {
     let counted = cx.tokens.saturating_sub(cx.overhead());
-    (counted as f64 / cx.view.tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
+    (counted as f64 / cx.view.items().tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
 }
 
 /// Returns the number of tokens that the model really takes, as far as that is known: a request that did not fit was

@@ -65,7 +65,7 @@ impl SlidingWindow {
     async fn fold(&self, cx: &EffectContext<'_>, cut: Cut) -> Result<(Edit, u64), String> {
         let model = self.model.as_ref().unwrap_or(cx.model);
         let ask = Ask { window: model.info().context_window, max_tokens: MAX_SUMMARY_TOKENS };
-        let ratio = (cx.tokens as f64 / cx.view.tokens().max(1) as f64).max(1.0);
+        let ratio = (cx.tokens as f64 / cx.view.items().tokens().max(1) as f64).max(1.0);
         let text: Arc<str> = match ask.summarise(cx, model, &cut, ratio).await {
             Ok(reply) => reply.text().trim().into(),
             // Something must go, or the run fails.
@@ -120,9 +120,9 @@ impl Effect for SlidingWindow {
         let failed = failures.map_or(0, |failures| failures.count);
         let may_fold = cx.phase != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
         let cut = if may_fold { Cut::before(items, medium, cx.window() / PINNED_PART) } else { None };
-        if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view.tokens())) {
+        if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view.items().tokens())) {
             let folded = self.fold(&cx, cut).await.and_then(|(edit, less)| match gain + less {
-                gains if is_worth(gains, share, cx.view.tokens()) => Ok((edit, less)),
+                gains if is_worth(gains, share, cx.view.items().tokens()) => Ok((edit, less)),
                 _ => Err("the summary gains too little".into()),
             });
             match folded {
@@ -137,7 +137,7 @@ impl Effect for SlidingWindow {
                 }
             }
         }
-        if is_worth(gain, share, cx.view.tokens()) {
+        if is_worth(gain, share, cx.view.items().tokens()) {
             actions.extend(edits.into_iter().map(Action::Edit));
         }
         Ok(actions)

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use stage::{WINDOW, Worker, reports, shown, size, summaries, writer};
 
 fn from_spec(kind: &str, params: Value) -> Result<Arc<dyn Effect>, EffectError> {
-    register(EffectRegistry::new()).make(&EffectSpec { kind: kind.into(), params })
+    register(EffectRegistry::default()).make(&EffectSpec { kind: kind.into(), params })
 }
 
 fn summary(number: usize) -> Script {
@@ -130,7 +130,7 @@ async fn compact_counts_pictures_when_it_measures() {
     };
     let worker = Worker::of([Script::new().text("One."), Script::new().text("Two.")]);
     let agent = worker.agent(10).effect(Compact { strategy: Strategy::Truncate, ..Compact::default() });
-    agent.run(UserMessage::new((0..6).map(|_| picture()).collect())).await.expect("it answers");
+    agent.run(UserMessage::from((0..6).map(|_| picture()).collect::<Vec<_>>())).await.expect("it answers");
     agent.run("And now?").await.expect("it answers");
     assert_eq!(shown(&worker.requests()[1])[1..], ["<turn>", "And now?"]);
     assert_eq!(summaries(&worker.requests()[1]), 1);

@@ -218,6 +218,7 @@ fn window_reads_its_parameters_when_it_is_configured() {
     let params = json!({ "threshold": 0.4, "recent": 1, "medium": 0, "min_gain": 0.2 });
     let set = SlidingWindow { threshold: 0.4, recent: 1, medium: 0, min_gain: 0.2, ..SlidingWindow::default() };
     assert_eq!(read(params).expect("these are known"), format!("{set:?}"));
-    let made = register(EffectRegistry::new()).make(&EffectSpec { kind: "sliding_window".into(), params: json!({}) });
+    let made =
+        register(EffectRegistry::default()).make(&EffectSpec { kind: "sliding_window".into(), params: json!({}) });
     assert_eq!(made.expect("the kind is known").kind(), "sliding_window");
 }

@@ -35,7 +35,7 @@ pub async fn collect_text(events: impl Stream<Item = Event>) -> Result<String, E
             _ => {}
         }
     }
-    if text.is_empty() { Err(Error::unanswered(None)) } else { Ok(text) }
+    if text.is_empty() { Err(Error::Unanswered(None)) } else { Ok(text) }
 }
 
 impl RunResult {
@@ -48,9 +48,9 @@ impl RunResult {
             Outcome::Finished { reply, .. } => said(reply),
             Outcome::Limit { .. } => self.reply.as_deref().map(said).unwrap_or_default(),
             Outcome::Failed { .. } => return Error::of_result(Self::clone(&self)).map(|_| String::new()),
-            Outcome::Cancelled { .. } | Outcome::Paused { .. } => return Err(Error::unanswered(Some(self))),
+            Outcome::Cancelled { .. } | Outcome::Paused { .. } => return Err(Error::Unanswered(Some(self))),
         };
-        if text.is_empty() { Err(Error::unanswered(Some(self))) } else { Ok(text) }
+        if text.is_empty() { Err(Error::Unanswered(Some(self))) } else { Ok(text) }
     }
 }
 

@@ -7,20 +7,11 @@ use adjutant_llm::{CallId, CallResult, Entry, Transcript};
 /// The conversation of a call up to its own turn; a call finds it with `cx.get::<Conversation>()`.
 #[derive(Debug, Clone)]
 pub struct Conversation {
-    history: Transcript,
+    /// Everything that was said before the turn of the call, oldest first.
+    pub history: Transcript,
 }
 
 impl Conversation {
-    /// A conversation of these entries.
-    pub fn new(history: Transcript) -> Self {
-        Self { history }
-    }
-
-    /// Everything that was said before the turn of the call, oldest first.
-    pub fn history(&self) -> &Transcript {
-        &self.history
-    }
-
     /// The whole result of a call of an earlier turn, whatever the model was shown of it.
     pub fn result(&self, call: &CallId) -> Option<Arc<CallResult>> {
         self.history.iter().rev().find_map(|stored| match &stored.entry {

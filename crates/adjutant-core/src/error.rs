@@ -10,35 +10,41 @@ use crate::{
     run::Illegal,
 };
 
-/// The reason why a run did not happen, or failed.
+/// The reason why a run did not happen, or failed; [`kind`](Error::kind) tells what to do about it.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error(transparent)]
-pub struct Error {
-    inner: Box<Inner>,
-}
-
-#[derive(Debug, Clone, thiserror::Error)]
-enum Inner {
+#[non_exhaustive]
+pub enum Error {
+    /// Another run of the session is being performed.
     #[error("the session is running already; hint: `new_session` starts one of its own")]
     Busy,
+    /// The queue holds as many messages as it may.
     #[error("the message cannot be queued: {0} wait already")]
     Full(usize),
+    /// Nothing in the prompt can be answered.
     #[error("the prompt cannot be sent: {0}")]
     Prompt(&'static str),
+    /// The run waits for these answers and takes no prompt.
     #[error("the session has a run that waits for answers to: {}; hint: `resume`", names(.0))]
     Paused(Vec<PauseId>),
+    /// The answers are not those that the run waits for.
     #[error("the answers do not match what the run waits for: {0}")]
     Answers(Arc<str>),
+    /// The run failed with this result, by the model's error.
     #[error("the model call failed")]
     Model(Arc<RunResult>, #[source] adjutant_llm::Error),
+    /// The run failed with this result, by something else.
     #[error("the run failed: {1}")]
     Failed(Arc<RunResult>, Failure),
+    /// The run came to no text.
     #[error("the agent did not answer: {}", .0.as_ref().map_or_else(|| "its events ended early".into(), |it| format!("the run is {}", it.outcome.kind())))]
     Unanswered(Option<Arc<RunResult>>),
+    /// The log could not be written or read.
     #[error("the log could not be used")]
-    Journal(#[source] JournalError),
+    Journal(#[from] JournalError),
+    /// The log does not fold.
     #[error("the log does not fold")]
-    Illegal(#[source] Illegal),
+    Illegal(#[from] Illegal),
+    /// An executor has nothing in flight and nothing that could arrive.
     #[error("the run waits, but nothing is in flight")]
     Stuck,
 }
@@ -68,41 +74,6 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Another run of the session is being performed.
-    pub fn busy() -> Self {
-        Inner::Busy.into()
-    }
-
-    /// The queue holds as many messages as it may.
-    pub fn full(bound: usize) -> Self {
-        Inner::Full(bound).into()
-    }
-
-    /// Nothing in the prompt can be answered.
-    pub fn prompt(why: &'static str) -> Self {
-        Inner::Prompt(why).into()
-    }
-
-    /// The run waits for these answers and takes no prompt.
-    pub fn paused(pauses: Vec<PauseId>) -> Self {
-        Inner::Paused(pauses).into()
-    }
-
-    /// The answers are not those that the run waits for.
-    pub fn answers(why: impl Into<Arc<str>>) -> Self {
-        Inner::Answers(why.into()).into()
-    }
-
-    /// The run came to no text.
-    pub(crate) fn unanswered(result: Option<Arc<RunResult>>) -> Self {
-        Inner::Unanswered(result).into()
-    }
-
-    /// An executor has nothing in flight and nothing that could arrive.
-    pub fn stuck() -> Self {
-        Inner::Stuck.into()
-    }
-
     /// The result of a run; an error that holds it, if the run failed.
     ///
     /// # Errors
@@ -123,48 +94,47 @@ impl Error {
     pub fn failed(result: RunResult, failure: Failure) -> Self {
         let result = Arc::new(result);
         match failure {
-            Failure::Model { error } => Inner::Model(result, error),
-            failure => Inner::Failed(result, failure),
+            Failure::Model { error } => Self::Model(result, error),
+            failure => Self::Failed(result, failure),
         }
-        .into()
     }
 
     /// Returns the kind of the error, which tells a caller what to do about it.
     pub fn kind(&self) -> ErrorKind {
-        match &*self.inner {
-            Inner::Busy => ErrorKind::Busy,
-            Inner::Full(_) => ErrorKind::Full,
-            Inner::Prompt(_) => ErrorKind::Prompt,
-            Inner::Paused(_) => ErrorKind::Paused,
-            Inner::Answers(_) => ErrorKind::Answers,
-            Inner::Model(..) | Inner::Failed(..) => ErrorKind::Failed,
-            Inner::Unanswered(_) => ErrorKind::Unanswered,
-            Inner::Journal(_) => ErrorKind::Journal,
-            Inner::Illegal(_) | Inner::Stuck => ErrorKind::Defect,
+        match self {
+            Self::Busy => ErrorKind::Busy,
+            Self::Full(_) => ErrorKind::Full,
+            Self::Prompt(_) => ErrorKind::Prompt,
+            Self::Paused(_) => ErrorKind::Paused,
+            Self::Answers(_) => ErrorKind::Answers,
+            Self::Model(..) | Self::Failed(..) => ErrorKind::Failed,
+            Self::Unanswered(_) => ErrorKind::Unanswered,
+            Self::Journal(_) => ErrorKind::Journal,
+            Self::Illegal(_) | Self::Stuck => ErrorKind::Defect,
         }
     }
 
     /// The result of the run that failed or has no answer, if there was one.
     pub fn result(&self) -> Option<&RunResult> {
-        match &*self.inner {
-            Inner::Model(result, _) | Inner::Failed(result, _) => Some(result),
-            Inner::Unanswered(result) => result.as_deref(),
+        match self {
+            Self::Model(result, _) | Self::Failed(result, _) => Some(result),
+            Self::Unanswered(result) => result.as_deref(),
             _ => None,
         }
     }
 
     /// The error of the model, if that is how the run failed.
     pub fn model_error(&self) -> Option<&adjutant_llm::Error> {
-        match &*self.inner {
-            Inner::Model(_, error) => Some(error),
+        match self {
+            Self::Model(_, error) => Some(error),
             _ => None,
         }
     }
 
     /// The error of the journal, if that is what went wrong.
     pub fn journal_error(&self) -> Option<&JournalError> {
-        match &*self.inner {
-            Inner::Journal(error) => Some(error),
+        match self {
+            Self::Journal(error) => Some(error),
             _ => None,
         }
     }
@@ -180,24 +150,6 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         let log = self.journal_error().and_then(JournalError::retry_after);
         log.or_else(|| self.model_error()?.retry_after())
-    }
-}
-
-impl From<Inner> for Error {
-    fn from(inner: Inner) -> Self {
-        Self { inner: Box::new(inner) }
-    }
-}
-
-impl From<JournalError> for Error {
-    fn from(error: JournalError) -> Self {
-        Inner::Journal(error).into()
-    }
-}
-
-impl From<Illegal> for Error {
-    fn from(error: Illegal) -> Self {
-        Inner::Illegal(error).into()
     }
 }
 

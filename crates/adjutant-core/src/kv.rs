@@ -11,7 +11,8 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use check::{check_key, check_write};
+pub use check::check_key;
+use check::check_write;
 pub use error::{KvStoreError, KvStoreErrorKind};
 pub use in_memory::MemoryKvStore;
 
@@ -148,19 +149,6 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Io`.
     async fn search(&self, prefix: &str, query: &str, limit: usize) -> Result<Vec<Hit>, KvStoreError>;
-}
-
-impl Item {
-    /// A value with this version.
-    pub fn new(
-        key: impl Into<Arc<str>>,
-        value: Value,
-        text: impl Into<Arc<str>>,
-        version: Version,
-        changed_ms: u64,
-    ) -> Self {
-        Self { key: key.into(), value, text: text.into(), version, changed_ms }
-    }
 }
 
 impl Change {

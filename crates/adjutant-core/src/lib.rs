@@ -53,7 +53,7 @@ pub use record::{
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{
-    CallFate, CallsView, Closed, EffectInput, Frozen, Illegal, KnownState, KnownStep, Ledger, Next, NextStep,
+    CallFate, CallsView, Closed, EffectInput, Frozen, Illegal, KnownState, KnownStep, Ledger, Next, NextStep, OpenCall,
     RequestView, ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
 };
 pub use sessions::Sessions;

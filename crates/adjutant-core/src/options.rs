@@ -1,7 +1,5 @@
 //! The limits of a run.
 
-use std::time::Duration;
-
 use adjutant_llm::NanoUsd;
 use serde::{Deserialize, Serialize};
 
@@ -95,15 +93,7 @@ impl AtLimit {
 }
 
 impl Caps {
-    /// Sets how much time; while a run is parked, none passes.
-    #[must_use]
-    pub fn wall(mut self, time: Duration) -> Self {
-        self.wall_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self
-    }
-
-    /// True if nothing is limited.
-    pub fn is_none(&self) -> bool {
+    fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }

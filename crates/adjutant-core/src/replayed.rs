@@ -78,7 +78,7 @@ impl Rewind {
         for stamped in records.into_iter().take_while(is_wanted) {
             replayed.records += 1;
             events.push(&stamped)?;
-            replayed.events.extend(std::iter::from_fn(|| events.pop()));
+            replayed.events.extend(std::iter::from_fn(|| events.ready.pop_front()));
             if stamped.thread != self.who.thread {
                 replayed.children.entry(stamped.thread.clone()).or_default().apply(&stamped)?;
                 continue;

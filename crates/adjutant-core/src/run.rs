@@ -38,7 +38,7 @@ use crate::{
 };
 
 pub use ahead::{Closed, NextStep, Tail, WaitView};
-pub use calls::{CallsView, KnownState, KnownStep};
+pub use calls::{CallsView, KnownState, KnownStep, OpenCall};
 pub use effect_input::EffectInput;
 pub use explain::{CallFate, ResumeAction, ResumeItem};
 pub use frozen::Frozen;
@@ -236,11 +236,6 @@ impl Run {
         TurnNo(self.turns)
     }
 
-    /// The number that the next run gets.
-    pub fn next_run(&self) -> RunNo {
-        RunNo(self.runs + 1)
-    }
-
     /// Returns the outcome of the newest run.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.current.as_ref()?.outcome.as_ref()
@@ -294,7 +289,7 @@ impl Run {
     /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
     /// and tools are estimated at, for as long as nothing was counted.
     pub fn context_tokens(&self, overhead: u64) -> u64 {
-        Measured::scale(self.measured, self.view.tokens(), overhead)
+        Measured::scale(self.measured, self.view.items().tokens(), overhead)
     }
 
     /// Returns the usage of all runs of the thread: the agent itself, and with everything under it.

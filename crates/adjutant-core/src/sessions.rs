@@ -61,7 +61,7 @@ pub const MAX_TITLE_BYTES: usize = 4096;
 ///
 /// let sessions = Sessions::new(Arc::new(journal));
 /// let fork = LogId::from("another try");
-/// sessions.fork_at(agent.session_id(), Seq(1), &fork).await?;
+/// sessions.fork(agent.session_id(), Some(Seq(1)), &fork).await?;
 /// let diff = sessions.diff(agent.session_id(), &fork).await?;
 /// assert_eq!((diff.shared, diff.beyond[1]), (1, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -98,14 +98,6 @@ impl Sessions {
         check_about(&about)?;
         let half = Half::new(self, id).await?;
         half.end(Ok(about), id).await
-    }
-
-    /// Returns the known facts about a session.
-    ///
-    /// # Errors
-    /// `Missing`, `Unsupported`, `Io`.
-    pub async fn info(&self, id: &LogId) -> Result<LogInfo, JournalError> {
-        self.journal.info(id).await
     }
 
     /// The sessions, a page at a time, the one that changed last first. A page may hold less than its limit and not be

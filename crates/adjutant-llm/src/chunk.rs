@@ -150,13 +150,6 @@ pub enum WarningKind {
 /// The stream of a model.
 pub type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, Error>> + Send>>;
 
-impl Warning {
-    /// A warning.
-    pub fn new(kind: WarningKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into() }
-    }
-}
-
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

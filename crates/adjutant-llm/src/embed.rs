@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, ErrorKind, Estimate, ModelId, NanoUsd, Price, Usage};
+use crate::{Error, ErrorKind, Estimate, ModelId, Price, Usage};
 
 /// Makes vectors of texts.
 #[async_trait]
@@ -80,11 +80,6 @@ impl EmbedderInfo {
             max_request_tokens: 100_000,
             price: None,
         }
-    }
-
-    /// Returns the cost of one request's usage, if the price is known.
-    pub fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
-        self.price.map(|price| price.cost(usage))
     }
 }
 
@@ -184,19 +179,15 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
 /// Each word counts in one dimension, which its hash chooses; case and punctuation do not matter. Vectors have the
 /// length 1, those of texts without words the length 0. Usage is the estimated tokens of the texts.
 pub struct HashEmbedder {
-    info: EmbedderInfo,
+    /// The description that the embedder gives of itself.
+    pub info: EmbedderInfo,
     requests: Mutex<Vec<Vec<Arc<str>>>>,
 }
 
 impl HashEmbedder {
     /// An embedder called `scripted/hash`; its vectors have at least one dimension.
     pub fn new(dimensions: usize) -> Self {
-        Self::with_info(EmbedderInfo::new("scripted/hash", dimensions.max(1)))
-    }
-
-    /// An embedder that says this about itself.
-    pub fn with_info(info: EmbedderInfo) -> Self {
-        Self { info, requests: Mutex::default() }
+        Self { info: EmbedderInfo::new("scripted/hash", dimensions.max(1)), requests: Mutex::default() }
     }
 
     /// The texts of each request so far, in order.
@@ -265,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn embed_all_keeps_the_order_when_it_splits_by_count_and_tokens() {
         let info = EmbedderInfo { max_inputs: 3, max_request_tokens: 5, ..EmbedderInfo::new("scripted/hash", 64) };
-        let embedder = HashEmbedder::with_info(info);
+        let embedder = HashEmbedder { info, requests: Mutex::default() };
         let long = "z".repeat(400);
         let all = texts(&["a", "b", "c", "d", "eeee eeee eee", "ffff ffff", &long, "g"]);
         let made = embed_all(&embedder, &all, Purpose::Document).await.expect("the limits are kept");

@@ -101,15 +101,6 @@ impl ModelInfo {
         }
     }
 
-    /// Sets how much it can be told to think, and how.
-    #[must_use]
-    pub fn thinks(mut self, efforts: impl Into<Vec<Effort>>, control: ThinkingControl) -> Self {
-        self.efforts = efforts.into();
-        self.efforts.sort_unstable();
-        self.thinking = control;
-        self
-    }
-
     /// The part of the id before the first slash.
     pub fn provider(&self) -> &str {
         self.id.as_str().split_once('/').map_or("", |(provider, _)| provider)
@@ -123,9 +114,9 @@ impl ModelInfo {
     /// The nearest effort that this model has: the same, else the next above, else the next below. `Off` is never
     /// taken for more than `Off`. `None` if it cannot be told.
     pub fn effort(&self, wanted: Effort) -> Option<Effort> {
-        let above = self.efforts.iter().copied().find(|it| *it >= wanted);
+        let above = self.efforts.iter().copied().filter(|it| *it >= wanted).min();
         let thinks = |it: &Effort| wanted == Effort::Off || *it != Effort::Off;
-        above.or_else(|| self.efforts.iter().copied().rev().find(thinks))
+        above.or_else(|| self.efforts.iter().copied().filter(thinks).max())
     }
 
     /// Returns the cost of one call's usage, if the price is known.

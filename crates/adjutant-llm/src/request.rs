@@ -9,7 +9,6 @@ use crate::{Entry, Options, ToolName, Transcript, UserMessage};
 
 /// A request to a model. Cloning costs a few counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Request {
     /// The system prompt; empty for none.
     #[serde(default)]
@@ -50,12 +49,7 @@ impl Request {
 
     /// A request that shows these entries.
     pub fn of(entries: Transcript) -> Self {
-        Self::shared("".into(), Arc::from([]), entries, Arc::default())
-    }
-
-    /// A request made of parts that are shared already; nothing is copied.
-    pub fn shared(system: Arc<str>, tools: Arc<[ToolDecl]>, entries: Transcript, options: Arc<Options>) -> Self {
-        Self { system, tools, entries, options, turn: None, attempt: 0 }
+        Self { system: "".into(), tools: Arc::from([]), entries, options: Arc::default(), turn: None, attempt: 0 }
     }
 
     /// Sets the system prompt.

@@ -290,11 +290,6 @@ impl ScriptedPart {
 }
 
 impl Gate {
-    /// A closed gate.
-    pub fn new() -> Self {
-        Self { reached: watch::Sender::new(false), open: watch::Sender::new(false) }
-    }
-
     /// Waits until a stream stands at the gate.
     pub async fn reached(&self) {
         let mut reached = self.reached.subscribe();
@@ -315,8 +310,9 @@ impl Gate {
 }
 
 impl Default for Gate {
+    /// A closed gate.
     fn default() -> Self {
-        Self::new()
+        Self { reached: watch::Sender::new(false), open: watch::Sender::new(false) }
     }
 }
 

@@ -31,7 +31,8 @@ const MAX_PAUSES: u32 = 8;
 /// other; the wrapping is taken off again.
 pub struct Shape<T> {
     form: Arc<Form>,
-    repairs: u32,
+    /// The number of times that the model may repair its answer; 2 by default.
+    pub repairs: u32,
     reads: PhantomData<fn() -> T>,
 }
 
@@ -68,13 +69,6 @@ impl<T: DeserializeOwned> Shape<T> {
     /// `Invalid` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
     pub fn of(format: Format) -> Result<Self, Error> {
         Ok(Self { form: Arc::new(Form::compile(format)?), repairs: REPAIRS, reads: PhantomData })
-    }
-
-    /// Sets how often the model may repair its answer.
-    #[must_use]
-    pub fn repairs(mut self, repairs: u32) -> Self {
-        self.repairs = repairs;
-        self
     }
 
     /// The name and the schema that models are shown.

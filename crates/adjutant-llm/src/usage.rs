@@ -118,13 +118,6 @@ impl Price {
         }
     }
 
-    /// Sets what writing to the cache for an hour costs, in US dollars for a million tokens.
-    #[must_use]
-    pub fn hour_writes(mut self, dollars: f64) -> Self {
-        self.cache_write_1h = nano(dollars);
-        self
-    }
-
     /// Returns the cost of one call's usage, rounded down to a billionth of a dollar; saturates.
     pub fn cost(&self, usage: &Usage) -> NanoUsd {
         let class = |tokens: u64, price: NanoUsd| u128::from(tokens).saturating_mul(u128::from(price.0));

@@ -137,7 +137,7 @@ async fn ends_of(model: &impl Model, count: usize) -> Vec<(usize, u64)> {
 
 #[tokio::test(start_paused = true)]
 async fn limiter_takes_output_beforehand_when_it_is_limited() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let check = |most: u64, asked: Option<u64>, per_minute: u64| {
         let info = ModelInfo { max_output_tokens: most, ..ModelInfo::new("a/b") };
         let model = ScriptedModel::new([says(1, 1).wait_at(9, &gate), says(1, 1)]).info(info);
@@ -167,7 +167,7 @@ async fn limiter_counts_system_and_tools_when_it_estimates() {
     // 1 for the name, 2 for the description, 5 for the schema, 3 for the system prompt, 5 for the message.
     let request = || request(5).system("twelve bytes").tools([declare("8 bytes.")]);
     for (tokens, expect) in [(32, 0), (31, 1)] {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let scripts = [says(16, 1).wait_at(9, &gate), says(1, 1)];
         let model = RateLimit::new(
             scripted(scripts),
@@ -256,7 +256,7 @@ async fn limiter_holds_for_the_longest_when_several_are_asked_to_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn limiter_lets_the_next_pass_when_those_before_still_run() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts = (0..3).map(|_| says(1, 1).wait_at(0, &gate));
     let model =
         RateLimit::new(scripted(scripts), Limiter::new(PerMinute { requests: Some(1), ..PerMinute::default() }));

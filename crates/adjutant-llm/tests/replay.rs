@@ -119,7 +119,7 @@ async fn recorder_keeps_what_came_when_a_stream_is_dropped() {
     let mut stream = model.stream(Request::new());
     let seen: Vec<_> = stream.by_ref().take(2).map(|item| item.expect("it goes well")).collect().await;
     drop(stream);
-    assert_eq!(sink.cassette().exchanges(), [Exchange::new(Request::new(), seen.clone(), Ending::Dropped)]);
+    assert_eq!(sink.cassette().exchanges, [Exchange::new(Request::new(), seen.clone(), Ending::Dropped)]);
     let played = drain(Replay::new(sink.cassette()).stream(Request::new())).await;
     let end = Error::new(ErrorKind::Timeout, "the recording ends here, because the stream was dropped");
     assert_eq!(played, seen.into_iter().map(Ok).chain([Err(end)]).collect::<Vec<_>>());
@@ -135,7 +135,7 @@ async fn recorder_fails_when_it_cannot_write() {
     assert_eq!((full.kind(), full.message()), (ErrorKind::Config, "could not write to a cassette: no room"));
     let later = complete(&model, Request::new()).await.expect_err("the recording has a gap");
     assert_eq!(later, full);
-    assert_eq!(sink.cassette().exchanges().len(), 1);
+    assert_eq!(sink.cassette().exchanges.len(), 1);
 
     let scripts = [Script::new().fail(error(ErrorKind::Auth)), Script::new().text("never")];
     let scripted = Arc::new(ScriptedModel::new(scripts));
@@ -170,7 +170,7 @@ async fn replay_retries_again_when_the_recorder_stood_inside() {
     let failed = Script::new().usage(Usage::default()).fail(error(ErrorKind::Overloaded));
     let recorder = Recorder::new(ScriptedModel::new([failed, Script::new().text("ok")]), sink.clone());
     let live = drain(Retry::new(recorder).stream(Request::new())).await;
-    assert_eq!(sink.cassette().exchanges().len(), 2);
+    assert_eq!(sink.cassette().exchanges.len(), 2);
     assert_eq!(drain(Retry::new(Replay::new(sink.cassette())).stream(Request::new())).await, live);
 }
 
@@ -238,7 +238,7 @@ fn script() -> impl Strategy<Value = Script> {
             };
         }
         if warned {
-            script = script.warning(Warning::new(WarningKind::FellBack, "fell back"));
+            script = script.warning(Warning { kind: WarningKind::FellBack, message: "fell back".into() });
         }
         let failed = |kind| {
             error(kind).with(|it| {

@@ -238,7 +238,7 @@ async fn retry_numbers_on_when_the_model_takes_back_itself() {
 #[tokio::test(start_paused = true)]
 async fn retry_tries_again_when_the_model_stalls_or_is_cut_off() {
     let stalls = ScriptedModel::new([
-        Script::new().wait_at(0, &Gate::new()).text("never").usage(Usage::default()),
+        Script::new().wait_at(0, &Gate::default()).text("never").usage(Usage::default()),
         Script::new().text("ok").usage(used(1)),
     ]);
     let timed = Timeout::new(stalls, TimeoutLimits { idle: Some(Duration::from_secs(5)), ..TimeoutLimits::default() });

@@ -383,7 +383,7 @@ fn pieces_of_a_stream_read_back_when_they_are_stored() {
     limits.tokens_left = Some(2);
     limits.reset_after = Some(Duration::from_secs(3));
     check(limits, json!({"requests_left": 1, "tokens_left": 2, "reset_after": {"secs": 3, "nanos": 0}}));
-    let warning = Warning::new(WarningKind::Degraded, "the model is offline");
+    let warning = Warning { kind: WarningKind::Degraded, message: "the model is offline".into() };
     check(warning, json!({"kind": "degraded", "message": "the model is offline"}));
 }
 

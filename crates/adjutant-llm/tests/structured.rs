@@ -211,7 +211,8 @@ async fn complete_as_gives_up_when_no_repair_fits() {
 #[tokio::test]
 async fn ask_repairs_as_often_as_it_is_told_when_the_number_is_set() {
     let model = model(Structured::Native, [Script::new().text("no")]);
-    let shape = Shape::<Invoice>::new().expect("a shape").repairs(0);
+    let mut shape = Shape::<Invoice>::new().expect("a shape");
+    shape.repairs = 0;
     let error = shape.ask(&model, request()).await.expect_err("there is no repair");
     let message = "no answer fits Invoice after 1 attempts: - the whole: no JSON in the answer: expected ident at line \
                    1 column 2";
@@ -253,7 +254,8 @@ async fn complete_as_names_the_cause_when_a_reply_is_no_answer() {
 async fn ask_goes_on_when_the_provider_pauses() {
     let paused = Script::new().text("searching").stop(FinishReason::Paused);
     let model = model(Structured::Native, [paused, Script::new().text(ADA)]);
-    let shape = Shape::<Invoice>::new().expect("a shape").repairs(0);
+    let mut shape = Shape::<Invoice>::new().expect("a shape");
+    shape.repairs = 0;
     let shaped = shape.ask(&model, request()).await.expect("a pause is no failure");
     assert_eq!((shaped.value, shaped.attempts), (ada(), 2));
     assert_eq!(texts(&model.requests()[1]), ["person: Ada owes 12 dollars.", "model: searching []"]);

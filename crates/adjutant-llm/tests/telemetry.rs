@@ -122,7 +122,8 @@ fn check(fields: &Fields, under: u64, expect: Value) {
 }
 
 fn info() -> ModelInfo {
-    ModelInfo::new("google/gemini-x").thinks([Effort::Low, Effort::High], ThinkingControl::Level)
+    let efforts = vec![Effort::Low, Effort::High];
+    ModelInfo { efforts, thinking: ThinkingControl::Level, ..ModelInfo::new("google/gemini-x") }
 }
 
 fn usage() -> Usage {
@@ -230,10 +231,10 @@ async fn traced_records_what_was_said_when_told_to() {
         picture(Source::Url { url: "https://a.example".into() }),
     ];
     let entries =
-        [Entry::User(UserMessage::new(content)), Entry::Turn(open.close().expect("every call has its result"))];
+        [Entry::User(UserMessage::from(content)), Entry::Turn(open.close().expect("every call has its result"))];
     let request = Request::of(entries.into_iter().collect()).system("Be brief.");
     let model = ScriptedModel::new([Script::new().call("look", json!({"at": 1}))]);
-    complete(&Traced::new(model).contents(Contents::Recorded), request).await.expect("a reply");
+    complete(&Traced { model, contents: Contents::Recorded }, request).await.expect("a reply");
     let [span] = &kept.spans()[..] else { panic!("one span: {kept:?}") };
     let said = |name| -> Value {
         serde_json::from_str(span.values[name].as_str().expect("it is recorded")).expect("it is JSON")
@@ -265,7 +266,7 @@ async fn traced_keeps_the_newest_messages_when_there_are_too_many() {
     let (kept, _listening) = Kept::listen();
     let entries = (0..3).map(|n| Entry::User(format!("{n}{}", "x".repeat(100_000)).into()));
     let model = ScriptedModel::new([Script::new()]);
-    let traced = Traced::new(model).contents(Contents::Recorded);
+    let traced = Traced { model, contents: Contents::Recorded };
     complete(&traced, Request::of(entries.collect())).await.expect("a reply");
     let spans = kept.spans();
     let input = spans[0].values[semconv::INPUT_MESSAGES].as_str().expect("it is recorded");
@@ -280,7 +281,7 @@ async fn traced_names_the_error_when_a_call_fails_or_is_dropped() {
     let (kept, _listening) = Kept::listen();
     let script = || Script::new().text("half an answer").usage(usage());
     let error = Error::new(ErrorKind::RateLimited, "too fast");
-    let model = Traced::new(ScriptedModel::new([script().fail(error), script()])).contents(Contents::Recorded);
+    let model = Traced { model: ScriptedModel::new([script().fail(error), script()]), contents: Contents::Recorded };
     complete(&model, Request::new()).await.expect_err("the script fails");
     let mut stream = model.stream(Request::new());
     for _ in 0..3 {

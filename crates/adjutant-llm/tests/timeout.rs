@@ -105,7 +105,7 @@ fn timeout_ends_the_stream_when_a_limit_is_passed() {
 
 #[tokio::test(start_paused = true)]
 async fn timeout_does_not_count_when_the_reader_takes_its_time() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripted = ScriptedModel::new([Script::new().text("hi").wait_at(0, &gate).usage(Usage::default())]);
     let mut stream = Timeout::new(
         scripted,

@@ -158,7 +158,7 @@ impl Board {
 }
 
 fn is_conflict(error: &KvStoreError) -> bool {
-    matches!(error.kind(), KvStoreErrorKind::Conflict { .. })
+    matches!(error.kind, KvStoreErrorKind::Conflict { .. })
 }
 
 fn busy(id: &TaskId) -> Error {

@@ -5,6 +5,7 @@ use std::pin::pin;
 use adjutant_agent::{Agent, Event, MemberRun, Outcome, RunResult};
 use adjutant_llm::Usage;
 use adjutant_tool::{ToolError, ToolErrorKind};
+use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use crate::text::{chain, ellipsed};
@@ -95,7 +96,7 @@ impl AgentEnd {
                 Self { text, ..ended }
             }
             Err(error) => {
-                let is_cancelled = error.kind() == ToolErrorKind::Cancelled;
+                let is_cancelled = error.kind == ToolErrorKind::Cancelled;
                 let state = if is_cancelled { TaskState::Cancelled } else { TaskState::Failed };
                 Self { state, text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(), usage: Usage::default() }
             }

@@ -170,7 +170,7 @@ impl DelegationLevel {
         if let Some(away) = away {
             tokio::select! {
                 () = away.back() => {}
-                () = cx.cancel().cancelled() => {}
+                () = cx.cancel.cancelled() => {}
             }
         }
         done

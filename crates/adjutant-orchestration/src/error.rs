@@ -84,7 +84,7 @@ impl Error {
 
 impl From<KvStoreError> for Error {
     fn from(error: KvStoreError) -> Self {
-        let kind = match error.kind() {
+        let kind = match error.kind {
             KvStoreErrorKind::Conflict { .. } => ErrorKind::Conflict,
             KvStoreErrorKind::Invalid => ErrorKind::Invalid,
             _ => ErrorKind::Store,

@@ -89,7 +89,7 @@ async fn result_is_given_when_the_model_waits_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn status_is_running_when_the_model_does_not_wait_or_waits_too_short() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let helper = answering(1, move |_| says("did it.").wait_at(0, &held));
     let script = [
@@ -108,7 +108,7 @@ async fn status_is_running_when_the_model_does_not_wait_or_waits_too_short() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_ends_when_the_run_is_stopped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let helper = answering(1, move |_| says("Never.").wait_at(0, &gate));
     let (_, agent) = lead(&helped_by(helper), [launches("a"), waits_for("task-1")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -158,7 +158,7 @@ async fn launch_is_refused_when_agent_or_task_are_missing() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_are_listed_in_the_order_of_their_launch_when_several_run() {
-    let (gate, opened) = (Gate::new(), Gate::new());
+    let (gate, opened) = (Gate::default(), Gate::default());
     let held = gate.clone();
     let helper = answering(3, move |task| match task {
         "b" => says("did b."),
@@ -185,7 +185,7 @@ async fn tasks_are_listed_in_the_order_of_their_launch_when_several_run() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_what_the_agent_did_last_when_it_is_listed() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let step = tool("step", Replay::Pure, move |_| {
         let held = held.clone();
@@ -208,7 +208,7 @@ async fn progress_is_what_the_agent_did_last_when_it_is_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn task_is_cancelled_when_the_model_stops_it() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let helper = answering(1, move |_| says("Never.").wait_at(0, &gate));
     let script = [
         launches("a"),
@@ -230,7 +230,7 @@ async fn task_is_cancelled_when_the_model_stops_it() {
 
 #[tokio::test(start_paused = true)]
 async fn task_counts_as_completed_when_it_had_a_result_before_it_was_stopped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let script = [
         launches("a"),
         calls("open", json!({})),

@@ -38,7 +38,7 @@ pub(super) fn worker(model: impl Model + 'static) -> Agent {
 
 #[tokio::test]
 async fn answers_come_in_the_order_of_tasks_when_agents_end_in_another() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (held, opened) = (gate.clone(), gate);
     let model = answering(3, move |task| match task {
         "a" => says("did a.").wait_at(0, &held),

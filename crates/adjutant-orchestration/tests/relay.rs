@@ -233,7 +233,7 @@ async fn handoff_goes_on_wherever_a_crash_cut_it() {
     let replied = log.iter().position(|it| matches!(it.record, Record::Replied { .. })).expect("it replies");
     for cut in replied + 1..log.len() {
         let journal = MemoryJournal::default();
-        let mut own = journal.own(&id, &Owner::new()).await.expect("nobody has it");
+        let mut own = journal.own(&id, &Owner::default()).await.expect("nobody has it");
         own.append(&log[..cut], Flush::Now).await.expect("there is room");
         drop(own);
         let again = program(&journal, vec![], vec![says("B.")]).session(id.clone());

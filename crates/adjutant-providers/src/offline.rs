@@ -139,10 +139,10 @@ fn warnings(request: &Request) -> Vec<Warning> {
         (options.temperature.is_some(), "temperature"),
         (!options.stop.is_empty(), "stop"),
     ];
-    let mut warnings = vec![Warning::new(WarningKind::Degraded, WARNING)];
+    let mut warnings = vec![Warning { kind: WarningKind::Degraded, message: WARNING.into() }];
     for (_, option) in dropped.iter().filter(|(set, _)| *set) {
         let message = format!("offline/planner does not take {option}; it was dropped");
-        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+        warnings.push(Warning { kind: WarningKind::OptionDropped, message: message.into() });
     }
     warnings
 }

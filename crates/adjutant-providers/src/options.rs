@@ -94,7 +94,7 @@ fn thinking(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) ->
 }
 
 fn warn(warnings: &mut Vec<Warning>, text: String) {
-    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
 }
 
 /// The extra fields that may be added to a body; `reserved` ones would break it.
@@ -107,7 +107,7 @@ pub(crate) fn extra<'a>(
         options.extra.iter().partition(|(name, _)| !reserved.contains(&name.as_str()));
     for (name, _) in left_out {
         let text = format!("the extra field {name} was dropped: it is made of the request itself");
-        warnings.push(Warning::new(WarningKind::OptionDropped, text));
+        warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
     }
     kept
 }
@@ -137,7 +137,7 @@ mod tests {
             sequential_calls: true,
             ..options
         };
-        let info = ModelInfo::new("p/m").thinks([Effort::Off, Effort::High], Default::default());
+        let info = ModelInfo { efforts: vec![Effort::Off, Effort::High], ..ModelInfo::new("p/m") };
         let mut expect = Effective {
             max_output_tokens: Some(8_192),
             temperature: Some(0.5),

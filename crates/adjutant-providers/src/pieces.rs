@@ -97,7 +97,7 @@ pub(crate) fn media_type(media_type: &str) -> &str {
 
 /// Says once that content was changed.
 pub(crate) fn changed(warnings: &mut Vec<Warning>, text: &str) {
-    let warning = Warning::new(WarningKind::ContentChanged, text);
+    let warning = Warning { kind: WarningKind::ContentChanged, message: text.into() };
     if !warnings.contains(&warning) {
         warnings.push(warning);
     }

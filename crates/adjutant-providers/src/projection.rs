@@ -80,7 +80,7 @@ fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) ->
     let reply = turn.reply();
     let whole = !matches!(reply.stop, FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered);
     let own = whole && reply.model == info.id;
-    let extra = |it: &'a adjutant_llm::Extra| if own { it.value() } else { &Value::Null };
+    let extra = |it: &'a adjutant_llm::Extra| if own { &**it } else { &Value::Null };
     let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Vec::new());
     let mut closed = turn.results().iter();
     for block in &reply.blocks {

@@ -127,7 +127,7 @@ impl ErasedTool for Program {
         let mut line = args.to_string();
         line.push('\n');
         let started = Started::new(plan, &words).await?;
-        let done = started.finish(line.into_bytes(), plan.timeout, cx.cancel(), plan.max_output).await;
+        let done = started.finish(line.into_bytes(), plan.timeout, &cx.cancel, plan.max_output).await;
         match done.ended {
             ProgramEnd::Exit(status) if status.success() => Ok(CallResult::ok(done.output.text())),
             ProgramEnd::Exit(status) => Err(ToolError::failed(done.failure(&child::told(status)))),

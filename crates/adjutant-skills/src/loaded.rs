@@ -32,7 +32,7 @@ type InTurn = (u64, BTreeSet<Arc<str>>);
 impl Loaded {
     /// Notes that a skill is shown from now on; false if it is already.
     pub(crate) fn add(&self, cx: &CallContext, name: &Arc<str>) -> bool {
-        let is_new = self.with(|of| of.entry(key(cx.who())).or_default().insert(Arc::clone(name)));
+        let is_new = self.with(|of| of.entry(key(&cx.who)).or_default().insert(Arc::clone(name)));
         // An agent has one id in all of its sessions: what another one loaded at the same time does not stand here.
         let is_first = self.is_first_of_turn(cx, name);
         is_new || (is_first && !stands(cx, name))
@@ -40,13 +40,13 @@ impl Loaded {
 
     /// Notes that a call loads a skill; false if another one of its turn did.
     fn is_first_of_turn(&self, cx: &CallContext, name: &Arc<str>) -> bool {
-        let (Some(call), Some(log)) = (cx.call(), cx.get::<LogId>()) else { return false };
+        let (Some(call), Some(log)) = (cx.who.call, cx.get::<LogId>()) else { return false };
         let turn = call.turn;
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= MAX_CONVERSATIONS {
             turns.clear();
         }
-        let (known, names) = turns.entry((LogId::clone(&log), cx.who().thread.clone())).or_default();
+        let (known, names) = turns.entry((LogId::clone(&log), cx.who.thread.clone())).or_default();
         if *known != turn {
             (*known, *names) = (turn, BTreeSet::new());
         }

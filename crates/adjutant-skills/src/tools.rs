@@ -64,7 +64,7 @@ pub(crate) fn load_skill(skills: &Skills, loaded: &Loaded) -> impl ErasedTool + 
 fn load(skills: &Skills, loaded: &Loaded, args: Value, cx: &CallContext) -> Result<CallResult, ToolError> {
     let LoadArgs { name } = serde_json::from_value(args).map_err(invalid)?;
     let skill = known(skills, &name, |skill| !skill.is_inline())?;
-    if cx.call().is_some() && !loaded.add(cx, &skill.manifest.name) {
+    if cx.who.call.is_some() && !loaded.add(cx, &skill.manifest.name) {
         let text = format!("The skill {name} is loaded already: its instructions stand above. Follow them.");
         return Ok(CallResult::ok(text));
     }

@@ -41,11 +41,11 @@ fn file(folder: &TempDir, name: &str) -> PathBuf {
 }
 
 async fn own(journal: &JsonlJournal, log: &LogId) -> Box<dyn Log> {
-    journal.own(log, &Owner::new()).await.expect("the log is free")
+    journal.own(log, &Owner::default()).await.expect("the log is free")
 }
 
 async fn read(journal: &JsonlJournal, log: &LogId) -> Result<Vec<Arc<Stamped>>, JournalErrorKind> {
-    journal.read(log, Seq(0)).try_collect().await.map_err(|error| error.kind())
+    journal.read(log, Seq(0)).try_collect().await.map_err(|error| error.kind)
 }
 
 async fn append(held: &mut dyn Log, batch: &[Arc<Stamped>]) {
@@ -121,21 +121,21 @@ async fn tail_that_was_cut_off_is_found_at_every_byte() {
             let there = whole(&bytes[..length.min(bytes.len())]);
             assert_eq!(journal.info(&log).await.expect("it is there").head, Seq(5), "cut at {length}");
             let sound = Sessions::new(Arc::new(journal.clone())).verify(&log).await.expect_err("it is found");
-            assert_eq!(sound.kind(), JournalErrorKind::Corrupt, "cut at {length}");
+            assert_eq!(sound.kind, JournalErrorKind::Corrupt, "cut at {length}");
             let gone = format!("record {} in ", there + 1);
             assert!(sound.to_string().starts_with(&gone), "cut at {length}: {sound}");
             // What is left can be read up to there, and is not gone on with.
             let mut left: Vec<_> = journal.read(&log, Seq(0)).collect().await;
-            assert_eq!(left.pop().map(|last| last.map_err(|error| error.kind())), Some(Err(JournalErrorKind::Corrupt)));
+            assert_eq!(left.pop().map(|last| last.map_err(|error| error.kind)), Some(Err(JournalErrorKind::Corrupt)));
             let left: Result<Vec<_>, _> = left.into_iter().collect();
             assert_eq!(left.expect("only the last item fails"), batch(1, there), "cut at {length}");
-            let owned = journal.own(&log, &Owner::new()).await.expect_err("it is not gone on with");
-            assert_eq!(owned.kind(), JournalErrorKind::Corrupt, "cut at {length}");
+            let owned = journal.own(&log, &Owner::default()).await.expect_err("it is not gone on with");
+            assert_eq!(owned.kind, JournalErrorKind::Corrupt, "cut at {length}");
             assert_eq!(fs::read(&path).expect("the file is there").len(), length, "nothing is changed");
         }
         // All but the last record are left; that is what the error tells to do.
         let sessions = Sessions::new(Arc::new(journal.clone()));
-        sessions.fork_at(&log, Seq(4), &"left".into()).await.expect("it is forked");
+        sessions.fork(&log, Some(Seq(4)), &"left".into()).await.expect("it is forked");
         assert_eq!(sessions.verify(&"left".into()).await.expect("it is sound").records, 4);
         fs::write(&path, &all).expect("it is healed");
         assert_eq!(own(&journal, &log).await.head().seq, Seq(5));
@@ -177,7 +177,7 @@ async fn flipped_bit_is_found_anywhere_and_nothing_is_cut() {
         flipped[at] ^= 1 << (at % 8);
         fs::write(&path, &flipped).expect("it is flipped");
         assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt), "flipped at {at}");
-        let owned = journal.own(&log, &Owner::new()).await.map(drop).map_err(|error| error.kind());
+        let owned = journal.own(&log, &Owner::default()).await.map(drop).map_err(|error| error.kind);
         assert_eq!(owned, Err(JournalErrorKind::Corrupt), "flipped at {at}");
         assert_eq!(fs::read(&path).expect("the file is there"), flipped, "flipped at {at}");
     }
@@ -230,11 +230,11 @@ async fn full_disk_is_told_and_nothing_half_written_is_believed() {
     fs::rename(&path, &aside).expect("it is moved");
     std::os::unix::fs::symlink("/dev/full", &path).expect("it is linked");
     let full = held.append(&batch(1, 3), Flush::Now).await.expect_err("nothing can be written");
-    assert_eq!(full.kind(), JournalErrorKind::Io);
+    assert_eq!(full.kind, JournalErrorKind::Io);
     let cause = std::error::Error::source(&full).map(ToString::to_string);
     assert_eq!(cause.as_deref(), Some("No space left on device (os error 28)"));
     let unknown = held.append(&batch(1, 3), Flush::Now).await.expect_err("it must be owned again");
-    assert_eq!(unknown.kind(), JournalErrorKind::Io);
+    assert_eq!(unknown.kind, JournalErrorKind::Io);
     drop(held);
     fs::rename(&aside, &path).expect("it is moved back");
     let mut held = own(&journal, &log).await;
@@ -248,7 +248,7 @@ async fn folder_that_cannot_be_used_is_told() {
     let file = folder.path().join("file");
     fs::write(&file, "").expect("it is written");
     for path in [file.clone(), file.join("below")] {
-        assert_eq!(JsonlJournal::open(path).expect_err("a file is no folder").kind(), JournalErrorKind::Io);
+        assert_eq!(JsonlJournal::open(path).expect_err("a file is no folder").kind, JournalErrorKind::Io);
     }
     // What stands in the way of blobs keeps large texts from being written, and nothing else.
     let (journal, log) = open(&folder);
@@ -256,7 +256,7 @@ async fn folder_that_cannot_be_used_is_told() {
     fs::write(folder.path().join("blobs"), "").expect("it is written");
     let large = [said(1, &"large ".repeat(20_000))];
     let error = held.append(&large, Flush::Lazy).await.expect_err("no blob can be written");
-    assert_eq!(error.kind(), JournalErrorKind::Io);
+    assert_eq!(error.kind, JournalErrorKind::Io);
     drop(held);
     append(&mut *own(&journal, &log).await, &batch(1, 1)).await;
     assert_eq!(read(&journal, &log).await, Ok(batch(1, 1)));
@@ -271,8 +271,8 @@ async fn log_of_a_newer_program_is_refused() {
     let meta = fs::read_to_string(&path).expect("it is there").replace(r#""v":1"#, r#""v":2,"new":[]"#);
     fs::write(&path, meta).expect("it is written");
     assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Version));
-    let owned = journal.own(&log, &Owner::new()).await.expect_err("it is newer");
-    assert_eq!(owned.kind(), JournalErrorKind::Version);
+    let owned = journal.own(&log, &Owner::default()).await.expect_err("it is newer");
+    assert_eq!(owned.kind, JournalErrorKind::Version);
 }
 
 #[tokio::test]
@@ -389,7 +389,7 @@ async fn numbers_and_lines_without_end_are_damage_and_stop_nobody() {
     let last = owner.replace(r#""epoch":1,"#, &format!(r#""epoch":{},"#, u64::MAX));
     fs::write(file(&folder, "owner.json"), &last).expect("it is written");
     assert_eq!(
-        journal.own(&log, &Owner::new()).await.map(drop).map_err(|it| it.kind()),
+        journal.own(&log, &Owner::default()).await.map(drop).map_err(|it| it.kind),
         Err(JournalErrorKind::Corrupt)
     );
     let records = fs::File::options().write(true).open(path).expect("it is there");

@@ -83,7 +83,7 @@ fn records(after: u64, upto: u64) -> Vec<Arc<Stamped>> {
 }
 
 async fn own(journal: &PostgresJournal, log: &str) -> Box<dyn Log> {
-    journal.own(&LogId::from(log), &Owner::new()).await.expect("the log is free")
+    journal.own(&LogId::from(log), &Owner::default()).await.expect("the log is free")
 }
 
 /// A log with so many records, which nobody owns.

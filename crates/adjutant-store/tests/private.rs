@@ -19,7 +19,7 @@ const PLACE: &str = "ADJUTANT_TEST_PLACE";
 /// A log with all that can stand beside it; it is owned as long as the value lives.
 async fn fill(journal: &dyn Journal) -> Box<dyn adjutant_core::Log> {
     let log = "log".into();
-    let mut held = journal.own(&log, &Owner::new()).await.expect("it is free");
+    let mut held = journal.own(&log, &Owner::default()).await.expect("it is free");
     let entries = vec![Entry::User(UserMessage::text("large ".repeat(20_000)))];
     let record = Arc::new(Stamped::new(Seq(1), 1, "main".into(), Record::Appended { entries }));
     held.append(&[record], Flush::Now).await.expect("it is written");
@@ -119,7 +119,7 @@ async fn planted_links_are_not_followed() {
     fs::write(theirs.join("Cargo.lock"), "").expect("it is made");
     link(&folder.path().join("sessions.db-owners"));
     let journal = Sqlite::open(&path).expect("opens").journal();
-    let error = journal.own(&"log".into(), &Owner::new()).await.expect_err("nothing is cleared away behind a link");
+    let error = journal.own(&"log".into(), &Owner::default()).await.expect_err("nothing is cleared away behind a link");
     assert!(error.to_string().contains("is a link"), "{error}");
     assert!(theirs.join("Cargo.lock").exists());
 }

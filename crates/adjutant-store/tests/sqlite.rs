@@ -57,7 +57,7 @@ fn records(first: u64, last: u64) -> Vec<Arc<Stamped>> {
 }
 
 async fn own(journal: &SqliteJournal, log: &str) -> Box<dyn Log> {
-    journal.own(&LogId::from(log), &Owner::new()).await.expect("owned")
+    journal.own(&LogId::from(log), &Owner::default()).await.expect("owned")
 }
 
 async fn append(log: &mut dyn Log, batch: &[Arc<Stamped>]) -> Head {
@@ -76,6 +76,6 @@ async fn whole(journal: &SqliteJournal, log: &str) -> Vec<Arc<Stamped>> {
 #[track_caller]
 fn check_kind<T: std::fmt::Debug>(result: Result<T, JournalError>, kind: JournalErrorKind) -> JournalError {
     let error = result.expect_err("an error");
-    assert_eq!(error.kind(), kind, "{error}: {:?}", std::error::Error::source(&error));
+    assert_eq!(error.kind, kind, "{error}: {:?}", std::error::Error::source(&error));
     error
 }

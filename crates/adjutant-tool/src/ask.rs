@@ -125,11 +125,6 @@ impl Answer {
         Self::Approve { args: Some(args.into()), for_run: false }
     }
 
-    /// It may be done, and the same need not be asked again in this run.
-    pub fn approve_for_run() -> Self {
-        Self::Approve { args: None, for_run: true }
-    }
-
     /// It may not be done.
     pub fn deny(reason: impl Into<Arc<str>>) -> Self {
         Self::Deny { reason: reason.into() }
@@ -138,21 +133,6 @@ impl Answer {
     /// A value.
     pub fn give(value: impl Into<Value>) -> Self {
         Self::Give { value: value.into() }
-    }
-
-    /// The result of a call.
-    pub fn result(result: CallResult) -> Self {
-        Self::Return { result: Arc::new(result) }
-    }
-
-    /// So much more of what is used up, in the unit of the limit.
-    pub fn extend(by: u64) -> Self {
-        Self::Extend { by, message: None }
-    }
-
-    /// Nothing is given.
-    pub fn decline() -> Self {
-        Self::Decline { message: None }
     }
 
     /// Checks that this answers what was asked.

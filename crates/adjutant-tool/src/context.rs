@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_llm::CallId;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -15,48 +14,35 @@ use crate::{Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progres
 /// The context of a tool: the call that it serves; cheap to clone.
 #[derive(Clone)]
 pub struct CallContext {
-    who: Arc<Identity>,
-    cancel: Cancel,
-    backend: Arc<dyn CallBackend>,
+    /// The agent that calls, and the call if it is one of a run.
+    pub who: Arc<Identity>,
+    /// The wish to stop; a tool that waits should wait for this too.
+    pub cancel: Cancel,
+    /// The connection to the run.
+    pub backend: Arc<dyn CallBackend>,
     handles: Arc<Handles>,
 }
 
 /// Few, so that looking at each is faster than a table; of one type, the newest counts.
-type Handles = Vec<(TypeId, Box<dyn Any + Send + Sync>)>;
-
-/// Builds a [`CallContext`]; only who runs tools needs it.
-pub struct CallContextBuilder {
-    who: Arc<Identity>,
-    cancel: Cancel,
-    backend: Arc<dyn CallBackend>,
-    handles: Handles,
-}
+type Handles = Vec<(TypeId, Arc<dyn Any + Send + Sync>)>;
 
 impl CallContext {
     /// The context of a call outside any run, for tests and for calling a tool by hand.
     pub fn detached() -> Self {
         let who = Identity::root("detached".into(), "detached", "detached");
-        CallContextBuilder::new(Arc::new(who), Cancel::new(), Arc::new(Detached)).build()
+        Self::new(Arc::new(who), Cancel::new(), Arc::new(Detached))
     }
 
-    /// The agent that calls, and the call.
-    pub fn who(&self) -> &Identity {
-        &self.who
+    /// The context of a call, without handles; only whoever runs tools needs it.
+    pub fn new(who: Arc<Identity>, cancel: Cancel, backend: Arc<dyn CallBackend>) -> Self {
+        Self { who, cancel, backend, handles: Arc::default() }
     }
 
-    /// The call, if it is one of a run.
-    pub fn call(&self) -> Option<CallId> {
-        self.who.call
-    }
-
-    /// The wish to stop; a tool that waits should wait for this too.
-    pub fn cancel(&self) -> &Cancel {
-        &self.cancel
-    }
-
-    /// The door to the run.
-    pub fn backend(&self) -> &dyn CallBackend {
-        &*self.backend
+    /// Puts in a handle, for [`CallContext::get`]; of one type, the newest counts.
+    #[must_use]
+    pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
+        Arc::make_mut(&mut self.handles).push((TypeId::of::<T>(), Arc::new(handle)));
+        self
     }
 
     /// Shows what the call has done so far.
@@ -146,25 +132,6 @@ impl CallContext {
     }
 }
 
-impl CallContextBuilder {
-    /// Begins with what every context has.
-    pub fn new(who: Arc<Identity>, cancel: Cancel, backend: Arc<dyn CallBackend>) -> Self {
-        Self { who, cancel, backend, handles: Handles::new() }
-    }
-
-    /// Puts in a handle, for [`CallContext::get`].
-    #[must_use]
-    pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
-        self.handles.push((TypeId::of::<T>(), Box::new(handle)));
-        self
-    }
-
-    /// The finished context.
-    pub fn build(self) -> CallContext {
-        CallContext { who: self.who, cancel: self.cancel, backend: self.backend, handles: Arc::new(self.handles) }
-    }
-}
-
 fn diverged(key: &str, error: serde_json::Error) -> ToolError {
     ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit")).with_source(error)
 }
@@ -183,11 +150,5 @@ fn misplaced(key: &str, answer: &Answer) -> ToolError {
 impl fmt::Debug for CallContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallContext").field("who", &self.who).field("cancel", &self.cancel).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for CallContextBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallContextBuilder").field("who", &self.who).finish_non_exhaustive()
     }
 }

@@ -8,8 +8,10 @@ use adjutant_llm::Cause;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    kind: ToolErrorKind,
-    message: Arc<str>,
+    /// The kind of the failure.
+    pub kind: ToolErrorKind,
+    /// The text that the model is shown.
+    pub message: Arc<str>,
     source: Option<Cause>,
 }
 
@@ -53,15 +55,5 @@ impl ToolError {
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.source = Some(source.into());
         self
-    }
-
-    /// Returns the kind of the failure.
-    pub fn kind(&self) -> ToolErrorKind {
-        self.kind
-    }
-
-    /// Returns the text that the model is shown.
-    pub fn message(&self) -> &str {
-        &self.message
     }
 }

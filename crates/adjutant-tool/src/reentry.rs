@@ -31,7 +31,7 @@ use log::Log;
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
-/// let call = Reentry::new();
+/// let call = Reentry::default();
 /// assert_eq!(call.enter_until(Cut::After(1), order).await, Entered::Dropped);
 /// let asked = vec![("sure".into(), Ask::approval("order number 7?"))];
 /// assert_eq!(call.enter(order).await, Entered::Waiting(asked));
@@ -77,11 +77,6 @@ pub enum Entered<T> {
 }
 
 impl Reentry {
-    /// A call outside any run.
-    pub fn new() -> Self {
-        Self::within(CallContext::detached())
-    }
-
     /// A call with the identity, the wish to stop and the handles of this context.
     pub fn within(template: CallContext) -> Self {
         Self { template, log: Arc::default() }
@@ -156,7 +151,7 @@ impl<T: PartialEq> PartialEq for Entered<T> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ended(one), Self::Ended(other)) => one == other,
-            (Self::Failed(one), Self::Failed(other)) => (one.kind(), one.message()) == (other.kind(), other.message()),
+            (Self::Failed(one), Self::Failed(other)) => (one.kind, &one.message) == (other.kind, &other.message),
             (Self::Dropped, Self::Dropped) => true,
             (Self::Waiting(one), Self::Waiting(other)) => one == other,
             _ => false,
@@ -165,8 +160,9 @@ impl<T: PartialEq> PartialEq for Entered<T> {
 }
 
 impl Default for Reentry {
+    /// A call outside any run.
     fn default() -> Self {
-        Self::new()
+        Self::within(CallContext::detached())
     }
 }
 

@@ -40,7 +40,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Runs the tool.
     ///
-    /// Cancel: the future is dropped after a grace period when the run is cancelled; watch `cx.cancel()` to end well.
+    /// Cancel: the future is dropped after a grace period when the run is cancelled; watch `cx.cancel` to end well.
     fn call(&self, args: Self::Args, cx: CallContext) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }
 

@@ -1,14 +1,18 @@
 //! A source of tools.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
-use adjutant_llm::ToolName;
+use adjutant_llm::{ToolName, Warning, WarningKind};
 use async_trait::async_trait;
 
-use crate::{Bound, ErasedTool, Identity, ToolError, Toolset};
+use serde_json::Value;
+
+use crate::{Approval, Ask, Bound, ErasedTool, Identity, ToolError, ToolSpec, Toolset, set_cache::SetCache};
 
 /// A source of tools, asked once a turn.
 #[async_trait]
@@ -25,6 +29,147 @@ pub trait Toolbox: Send + Sync {
     /// # Errors
     /// Whatever keeps the source from answering; the run fails with it.
     async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError>;
+
+    /// Puts a text before every name, as it is; names that providers take have 64 characters at most.
+    fn prefix(self, prefix: impl Into<Arc<str>>) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        let prefix = prefix.into();
+        Adapted::each(self, move |tool| {
+            let mut spec = tool.spec().clone();
+            spec.decl.name = format!("{prefix}{}", spec.name()).into();
+            tool.adapt(spec)
+        })
+    }
+
+    /// Gives tools other names: the old one, then the new one; of several new ones the last counts.
+    ///
+    /// All are renamed at once, so that two may swap their names. The set warns of a name that no tool has.
+    fn rename<O: Into<ToolName>, N: Into<ToolName>>(self, names: impl IntoIterator<Item = (O, N)>) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        let names: BTreeMap<ToolName, ToolName> =
+            names.into_iter().map(|(old, new)| (old.into(), new.into())).collect();
+        let toolbox = self.name().to_owned();
+        let renamed = move |set: &Toolset| {
+            let missing = names.iter().filter(|(old, _)| set.get(old.as_str()).is_none());
+            let warnings = missing.map(|(old, new)| Warning {
+                kind: WarningKind::Degraded,
+                message: format!("toolbox {toolbox:?} has no tool {old} that could be called {new}").into(),
+            });
+            set.warn(warnings).each(|tool| match names.get(tool.spec().name()) {
+                None => tool.clone(),
+                Some(name) => {
+                    let mut spec = tool.spec().clone();
+                    spec.decl.name = name.clone();
+                    tool.adapt(spec)
+                }
+            })
+        };
+        Adapted { inner: self, change: renamed, cache: SetCache::default() }
+    }
+
+    /// Keeps the tools that this agent may have; asked at every turn, for every tool.
+    fn filter(self, keep: impl Fn(&Identity, &ToolSpec) -> bool + Send + Sync) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        Filtered { inner: self, keep, cache: SetCache::default() }
+    }
+
+    /// Shows the model at most so many bytes of text of a result; a tool that shows less keeps its own limit.
+    fn limit_output(self, bytes: usize) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        Adapted::each(self, move |tool| {
+            let spec = tool.spec().clone();
+            let max_output = Some(spec.max_output.map_or(bytes, |own| own.min(bytes)));
+            tool.adapt(ToolSpec { max_output, ..spec })
+        })
+    }
+
+    /// Gives a call at most so long, instead of the run's own limit; a tool that takes less keeps its own.
+    fn time_out(self, limit: Duration) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        Adapted::each(self, move |tool| {
+            let spec = tool.spec().clone();
+            let timeout = Some(spec.timeout.map_or(limit, |own| own.min(limit)));
+            tool.adapt(ToolSpec { timeout, ..spec })
+        })
+    }
+
+    /// Makes every call need an approval.
+    fn confirm(self) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        Adapted::each(self, |tool| tool.adapt(ToolSpec { approval: Approval::Always, ..tool.spec().clone() }))
+    }
+
+    /// Makes those calls need an approval for which `when` gives an ask: it sees the tool under the name that it has
+    /// here, and its arguments. The approvals that the tools themselves ask for stay.
+    fn confirm_when(self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        let when = Arc::new(when);
+        Adapted::each(self, move |tool| {
+            let when = Arc::clone(&when);
+            tool.asking(move |spec, args| when(spec, args))
+        })
+    }
+}
+
+/// A toolbox whose sets are changed. A set is made again only when what it is made of changed, so that a model is shown
+/// the same list turn after turn.
+struct Adapted<T, F> {
+    inner: T,
+    change: F,
+    cache: SetCache,
+}
+
+/// The tools of a toolbox that an agent may have.
+struct Filtered<T, F> {
+    inner: T,
+    keep: F,
+    cache: SetCache,
+}
+
+impl<T: Toolbox> Adapted<T, ()> {
+    /// Changes each tool by itself.
+    fn each(inner: T, change: impl Fn(&Bound) -> Bound + Send + Sync) -> impl Toolbox {
+        Adapted { inner, change: move |set: &Toolset| set.each(&change), cache: SetCache::default() }
+    }
+}
+
+#[async_trait]
+impl<T: Toolbox, F: Fn(&Toolset) -> Toolset + Send + Sync> Toolbox for Adapted<T, F> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError> {
+        let set = self.inner.resolve(who).await?;
+        Ok(self.cache.made(std::slice::from_ref(&set), || (self.change)(&set)))
+    }
+}
+
+#[async_trait]
+impl<T: Toolbox, F: Fn(&Identity, &ToolSpec) -> bool + Send + Sync> Toolbox for Filtered<T, F> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError> {
+        let set = self.inner.resolve(who).await?;
+        let keep: Vec<bool> = set.iter().map(|tool| (self.keep)(who, tool.spec())).collect();
+        Ok(self.cache.picked(std::slice::from_ref(&set), keep.clone(), || set.keeping(&keep)))
+    }
 }
 
 #[async_trait]

@@ -51,11 +51,7 @@ struct Set {
 impl Bound {
     /// Binds a tool: asks for its spec once.
     pub fn new(tool: impl ErasedTool + 'static) -> Self {
-        Self::shared(Arc::new(tool))
-    }
-
-    /// Binds a tool that is shared already.
-    pub fn shared(body: Arc<dyn ErasedTool>) -> Self {
+        let body: Arc<dyn ErasedTool> = Arc::new(tool);
         let inner = Inner { spec: body.spec(), compiled: Arc::default(), body, asks: None };
         Self { inner: Arc::new(inner) }
     }
@@ -235,7 +231,7 @@ impl Toolset {
             let name = tool.spec().name().clone();
             if set.index.contains_key(&name) {
                 let message = format!("a second tool is called {name}; only the first one is offered");
-                set.warnings.push(Warning::new(WarningKind::ToolShadowed, message));
+                set.warnings.push(Warning { kind: WarningKind::ToolShadowed, message: message.into() });
                 continue;
             }
             set.index.insert(name, set.bound.len());

@@ -1,7 +1,5 @@
 //! Admission: what is repaired, coerced and refused, as whole values.
 
-use std::sync::Arc;
-
 use adjutant_tool::{
     Admitted, Bound, CallContext, ErasedTool, ToolError, ToolSpec,
     llm::{CallResult, Violation},
@@ -331,7 +329,7 @@ impl ErasedTool for Renames {
 
 #[test]
 fn admit_rewrites_before_it_coerces() {
-    let tool = Bound::shared(Arc::new(Renames));
+    let tool = Bound::new(Renames);
     let admitted = tool.admit(r#"{"old": "1"}"#).expect("the rewrite makes it fit");
     assert_eq!(admitted, Admitted { value: json!({"new": 1}), text: r#"{"new":1}"#.into(), changed: true });
     let raw = r#"{ "new": 1 }"#;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use adjutant_tool::{
-    Answer, Approval, Ask, AskKind, Bound, CallBackend, CallContext, CallContextBuilder, Cancel, ErasedTool, Identity,
-    Noted, Progress, ToolError, ToolErrorKind, ToolSpec, external_tool,
+    Answer, Approval, Ask, AskKind, Bound, CallBackend, CallContext, Cancel, ErasedTool, Identity, Noted, Progress,
+    ToolError, ToolErrorKind, ToolSpec, external_tool,
     llm::{CallResult, Usage},
     tool_fn,
 };
@@ -46,17 +46,17 @@ fn ask_reads_back_when_it_is_stored() {
 fn answer_reads_back_when_it_is_stored() {
     check(Answer::approve(), json!({"answer": "approve"}));
     check(Answer::approve_with("{}"), json!({"answer": "approve", "args": "{}"}));
-    check(Answer::approve_for_run(), json!({"answer": "approve", "for_run": true}));
+    check(Answer::Approve { args: None, for_run: true }, json!({"answer": "approve", "for_run": true}));
     check(Answer::deny("no"), json!({"answer": "deny", "reason": "no"}));
     check(Answer::give(0.1), json!({"answer": "give", "value": 0.1}));
     check(Answer::give(u64::MAX), json!({"answer": "give", "value": u64::MAX}));
     check(Answer::give(Value::Null), json!({"answer": "give", "value": null}));
     let result = json!({"status": "ok", "content": [{"type": "text", "text": "done"}]});
-    check(Answer::result(CallResult::ok("done")), json!({"answer": "return", "result": result}));
-    check(Answer::extend(3), json!({"answer": "extend", "by": 3}));
+    check(Answer::Return { result: CallResult::ok("done").into() }, json!({"answer": "return", "result": result}));
+    check(Answer::Extend { by: 3, message: None }, json!({"answer": "extend", "by": 3}));
     let told = Answer::Extend { by: 3, message: Some("hurry".into()) };
     check(told, json!({"answer": "extend", "by": 3, "message": "hurry"}));
-    check(Answer::decline(), json!({"answer": "decline"}));
+    check(Answer::Decline { message: None }, json!({"answer": "decline"}));
     check(Answer::Expired, json!({"answer": "expired"}));
 }
 
@@ -66,22 +66,23 @@ fn answer_fits_when_its_kind_is_asked_for() {
     let fitting = |answer: Answer| KINDS.into_iter().filter(move |kind| answer.fits(&Ask::new(*kind, "?")).is_ok());
     let table: [(Answer, &[AskKind]); 10] = [
         (Answer::approve(), &[Approval, Authorisation]),
-        (Answer::approve_for_run(), &[Approval, Authorisation]),
+        (Answer::Approve { args: None, for_run: true }, &[Approval, Authorisation]),
         (Answer::approve_with("{}"), &[Approval]),
         (Answer::deny(""), &[Approval, Authorisation]),
         (Answer::give(1), &[Question, Authorisation]),
-        (Answer::result(CallResult::ok("")), &[External]),
-        (Answer::extend(1), &[Limit]),
-        (Answer::extend(0), &[]),
-        (Answer::decline(), &[Question, External, Limit, Authorisation]),
+        (Answer::Return { result: CallResult::ok("").into() }, &[External]),
+        (Answer::Extend { by: 1, message: None }, &[Limit]),
+        (Answer::Extend { by: 0, message: None }, &[]),
+        (Answer::Decline { message: None }, &[Question, External, Limit, Authorisation]),
         (Answer::Expired, &KINDS),
     ];
     for (answer, kinds) in table {
         assert_eq!(fitting(answer.clone()).collect::<Vec<_>>(), kinds, "{answer:?}");
     }
-    let error = Answer::extend(1).fits(&Ask::approval("?")).expect_err("an extension is no approval");
+    let error =
+        Answer::Extend { by: 1, message: None }.fits(&Ask::approval("?")).expect_err("an extension is no approval");
     let expect = (ToolErrorKind::InvalidArguments, "an extension does not answer a wish for approval");
-    assert_eq!((error.kind(), error.message()), expect);
+    assert_eq!((error.kind, &*error.message), expect);
 }
 
 #[test]
@@ -90,17 +91,17 @@ fn answer_names_every_place_when_its_value_does_not_fit() {
     let ask = Ask { schema, ..Ask::question("?") };
     Answer::give(json!({"n": 1, "m": 0})).fits(&ask).expect("this one fits");
     let error = Answer::give(json!({"n": "x"})).fits(&ask).expect_err("this one does not");
-    assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
+    assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
     let message = "the value does not fit:\n  - (root): missing properties 'm'\n  - /n: want integer, but got string\n";
-    assert_eq!(error.message(), message);
+    assert_eq!(&*error.message, message);
 }
 
 #[test]
 fn answer_is_refused_when_the_schema_is_broken() {
     let ask = Ask { schema: json!({"type": "nonsense"}), ..Ask::question("?") };
     let error = Answer::give(1).fits(&ask).expect_err("nothing can fit");
-    assert_eq!(error.message(), "no value can be given, the schema of what was asked is broken");
-    Answer::decline().fits(&ask).expect("it can still be declined");
+    assert_eq!(&*error.message, "no value can be given, the schema of what was asked is broken");
+    Answer::Decline { message: None }.fits(&ask).expect("it can still be declined");
 }
 
 /// A run in which everything is answered the same.
@@ -129,18 +130,18 @@ impl CallBackend for Answering {
 fn answering(answer: Answer) -> (CallContext, Arc<Answering>) {
     let port = Arc::new(Answering(answer, Mutex::default()));
     let who = Arc::new(Identity::root("t".into(), "id", "agent"));
-    (CallContextBuilder::new(who, Cancel::new(), Arc::clone(&port) as Arc<dyn CallBackend>).build(), port)
+    (CallContext::new(who, Cancel::new(), Arc::clone(&port) as Arc<dyn CallBackend>), port)
 }
 
 #[tokio::test]
 async fn context_gives_a_value_when_it_asks() {
     let outcome = async |answer| {
         let (cx, _) = answering(answer);
-        cx.ask("k", "how many?").await.map_err(|error| (error.kind(), error.message().to_owned()))
+        cx.ask("k", "how many?").await.map_err(|error| (error.kind, error.message.to_string()))
     };
     assert_eq!(outcome(Answer::give(json!([1]))).await, Ok(json!([1])));
     let denied = |words: &str| Err((ToolErrorKind::Denied, words.to_owned()));
-    assert_eq!(outcome(Answer::decline()).await, denied("no answer was given"));
+    assert_eq!(outcome(Answer::Decline { message: None }).await, denied("no answer was given"));
     assert_eq!(outcome(Answer::Decline { message: Some("guess".into()) }).await, denied("guess"));
     let late = "nobody answered in time".to_owned();
     assert_eq!(outcome(Answer::Expired).await, Err((ToolErrorKind::TimedOut, late)));
@@ -155,11 +156,11 @@ async fn context_gives_a_value_when_it_asks() {
 async fn context_goes_on_only_when_it_is_approved() {
     let outcome = async |answer| {
         let (cx, _) = answering(answer);
-        cx.confirm("k", "go?").await.map_err(|error| (error.kind(), error.message().to_owned()))
+        cx.confirm("k", "go?").await.map_err(|error| (error.kind, error.message.to_string()))
     };
     let denied = |words: &str| Err((ToolErrorKind::Denied, words.to_owned()));
     assert_eq!(outcome(Answer::approve()).await, Ok(()));
-    assert_eq!(outcome(Answer::approve_for_run()).await, Ok(()));
+    assert_eq!(outcome(Answer::Approve { args: None, for_run: true }).await, Ok(()));
     assert_eq!(outcome(Answer::deny("not today")).await, denied("not today"));
     assert_eq!(outcome(Answer::deny(" ")).await, denied("it was denied, without a reason"));
     assert_eq!(outcome(Answer::Expired).await, denied("nobody approved it in time"));
@@ -176,7 +177,7 @@ async fn context_goes_on_only_when_it_is_approved() {
 async fn context_fails_when_nobody_can_be_asked() {
     let error = CallContext::detached().confirm("k", "go?").await.expect_err("nobody is there");
     let expect = (ToolErrorKind::Unattended, "nobody can be asked here, for \"k\": go?");
-    assert_eq!((error.kind(), error.message()), expect);
+    assert_eq!((error.kind, &*error.message), expect);
 }
 
 struct Careful;
@@ -238,5 +239,5 @@ async fn external_tool_fails_when_its_body_is_called() {
     assert!(bound.spec().external);
     let error = bound.call(json!({}), CallContext::detached()).await.expect_err("it has no body");
     let expect = (ToolErrorKind::Failed, "tool \"far\" has no body here: its result is given from outside");
-    assert_eq!((error.kind(), error.message()), expect);
+    assert_eq!((error.kind, &*error.message), expect);
 }

@@ -9,8 +9,7 @@ use std::{
 };
 
 use adjutant_tool::{
-    Ask, Bound, CallContext, Composite, Confirm, Filter, Identity, LimitOutput, Prefix, Rename, TimeOut, ToolError,
-    ToolErrorKind, ToolSpec, Toolbox, Tools, Toolset,
+    Ask, Bound, CallContext, Composite, Identity, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, Toolset,
     llm::{CallResult, ToolName, Warning, WarningKind},
     tool_fn, toolbox_fn,
 };
@@ -64,7 +63,7 @@ fn check_stable(first: &Toolset, second: &Toolset, inner: &Tools, before: &Tools
 async fn prefix_names_tools_anew_when_it_is_resolved() {
     let inner = tools("box", &["a", "b"]);
     let before = inner.toolset().clone();
-    let prefix = Prefix::new(inner.clone(), "gh_");
+    let prefix = inner.clone().prefix("gh_");
     let set = resolve(&prefix).await;
     assert_eq!((names(&set), prefix.name()), (vec!["gh_a", "gh_b"], "box"));
     assert_eq!(set.decls()[0].name, "gh_a".into());
@@ -76,29 +75,29 @@ async fn prefix_names_tools_anew_when_it_is_resolved() {
 async fn rename_swaps_names_when_both_are_given() {
     let inner = tools("box", &["a", "b", "c"]);
     let before = inner.toolset().clone();
-    let rename = Rename::new(inner.clone(), [("a", "b"), ("b", "a"), ("gone", "here")]);
+    let rename = inner.clone().rename([("a", "b"), ("b", "a"), ("gone", "here")]);
     let set = resolve(&rename).await;
     assert_eq!(
         (names(&set), says(&set, "b").await, says(&set, "a").await),
         (vec!["b", "a", "c"], "a".into(), "b".into())
     );
     let message = "toolbox \"box\" has no tool gone that could be called here";
-    assert_eq!(set.warnings(), [Warning::new(WarningKind::Degraded, message)]);
+    assert_eq!(set.warnings(), [Warning { kind: WarningKind::Degraded, message: message.into() }]);
     check_stable(&set, &resolve(&rename).await, &inner, &before);
 }
 
 #[tokio::test]
 async fn rename_warns_when_a_new_name_is_taken() {
-    let set = resolve(&Rename::new(tools("box", &["a", "b"]), [("b", "a")])).await;
+    let set = resolve(&tools("box", &["a", "b"]).rename([("b", "a")])).await;
     assert_eq!((names(&set), says(&set, "a").await), (vec!["a"], "a".into()));
     let message = "a second tool is called a; only the first one is offered";
-    assert_eq!(set.warnings(), [Warning::new(WarningKind::ToolShadowed, message)]);
+    assert_eq!(set.warnings(), [Warning { kind: WarningKind::ToolShadowed, message: message.into() }]);
 }
 
 #[tokio::test]
 async fn filter_gives_each_agent_its_own_when_it_is_shared() {
     let inner = tools("box", &["read", "write"]);
-    let filter = Filter::new(inner.clone(), |who, spec| &*who.name == "editor" || spec.name().as_str() != "write");
+    let filter = inner.clone().filter(|who, spec| &*who.name == "editor" || spec.name().as_str() != "write");
     let (reader, editor) = (who("reader"), who("editor"));
     let mut sets = Vec::new();
     for who in [&reader, &editor, &reader, &editor] {
@@ -114,9 +113,8 @@ async fn filter_gives_each_agent_its_own_when_it_is_shared() {
 async fn filter_follows_when_its_word_changes() {
     let open = Arc::new(AtomicBool::new(false));
     let now = Arc::clone(&open);
-    let filter = Filter::new(tools("box", &["a", "b"]), move |_, spec| {
-        spec.name().as_str() == "a" || now.load(Ordering::Relaxed)
-    });
+    let filter =
+        tools("box", &["a", "b"]).filter(move |_, spec| spec.name().as_str() == "a" || now.load(Ordering::Relaxed));
     let closed = resolve(&filter).await;
     open.store(true, Ordering::Relaxed);
     let opened = resolve(&filter).await;
@@ -142,7 +140,7 @@ async fn composite_names_the_toolbox_when_one_fails() {
     let composite = Composite::new("all").toolbox(tools("fine", &["a"])).toolbox(broken);
     let error = composite.resolve(&who("agent")).await.expect_err("one of them fails");
     let source = std::error::Error::source(&error).expect("it has a cause").to_string();
-    assert_eq!((error.kind(), error.message()), (ToolErrorKind::TimedOut, "toolbox \"broken\" could not be opened"));
+    assert_eq!((error.kind, &*error.message), (ToolErrorKind::TimedOut, "toolbox \"broken\" could not be opened"));
     assert_eq!(source, "no answer");
 }
 
@@ -164,7 +162,7 @@ async fn combinators_follow_when_the_inner_set_changes() {
         let set = sets[usize::from(!now.load(Ordering::Relaxed))].clone();
         async move { Ok(set) }
     });
-    let chain = Composite::new("all").toolbox(Prefix::new(TimeOut::new(source, Duration::from_secs(1)), "p_"));
+    let chain = Composite::new("all").toolbox(source.time_out(Duration::from_secs(1)).prefix("p_"));
     let before = resolve(&chain).await;
     first.store(false, Ordering::Relaxed);
     let after = resolve(&chain).await;
@@ -175,7 +173,7 @@ async fn combinators_follow_when_the_inner_set_changes() {
 async fn confirm_asks_for_every_call_when_nothing_else_is_said() {
     let inner = tools("box", &["a"]);
     let before = inner.toolset().clone();
-    let confirm = Confirm::new(inner.clone());
+    let confirm = inner.clone().confirm();
     let set = resolve(&confirm).await;
     let ask = set.get("a").expect("the tool").approval(&json!({}));
     assert_eq!(ask, Some(Ask::approval("Run \"a\" with these arguments?")));
@@ -185,9 +183,10 @@ async fn confirm_asks_for_every_call_when_nothing_else_is_said() {
 
 #[tokio::test]
 async fn confirm_sees_inner_names_when_it_is_renamed_outside() {
-    let confirm = Confirm::new(tools("box", &["delete", "read"]))
-        .when(|spec, args| (spec.name().as_str() == "delete" && args["all"] == true).then(|| Ask::approval("all?")));
-    let set = resolve(&Prefix::new(confirm, "fs_")).await;
+    let confirm = tools("box", &["delete", "read"]).confirm_when(|spec, args| {
+        (spec.name().as_str() == "delete" && args["all"] == true).then(|| Ask::approval("all?"))
+    });
+    let set = resolve(&confirm.prefix("fs_")).await;
     let asks = |name: &str, all: bool| set.get(name).expect("the tool").approval(&json!({"all": all}));
     assert_eq!(asks("fs_delete", true), Some(Ask::approval("all?")));
     assert_eq!((asks("fs_delete", false), asks("fs_read", true)), (None, None));
@@ -208,7 +207,7 @@ async fn limits_only_tighten_when_a_tool_has_its_own() {
     let plain = ToolSpec::new("plain", "A test.", json!({}));
     let inner = [small, large, plain].into_iter().fold(Tools::new("box"), |tools, spec| tools.tool(named(spec)));
     let before = inner.toolset().clone();
-    let limited = TimeOut::new(LimitOutput::new(inner.clone(), 100), Duration::from_secs(5));
+    let limited = inner.clone().limit_output(100).time_out(Duration::from_secs(5));
     let set = resolve(&limited).await;
     let limits: Vec<_> = set.iter().map(|it| (it.spec().max_output, it.spec().timeout)).collect();
     let secs = |secs| Some(Duration::from_secs(secs));

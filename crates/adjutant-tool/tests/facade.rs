@@ -8,7 +8,7 @@ pub use adjutant_tool as __tool;
 /// Greets.
 #[adjutant_macros::tool_facade]
 async fn greet(name: Option<String>, cx: adjutant::__tool::CallContext) -> Result<String, std::fmt::Error> {
-    Ok(format!("hello {}", name.unwrap_or(cx.who().name.to_string())))
+    Ok(format!("hello {}", name.unwrap_or(cx.who.name.to_string())))
 }
 
 #[tokio::test]

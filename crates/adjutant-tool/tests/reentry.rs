@@ -9,8 +9,8 @@ use std::{
 };
 
 use adjutant_tool::{
-    Answer, Ask, Bound, CallContext, CallContextBuilder, Cancel, Cut, Detached, Entered, Identity, Reentry, Replay,
-    ToolError, ToolErrorKind, tool,
+    Answer, Ask, Bound, CallContext, Cancel, Cut, Detached, Entered, Identity, Reentry, Replay, ToolError,
+    ToolErrorKind, tool,
 };
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn diverged<T>(message: &str) -> Entered<T> {
 
 /// Drops the body at the cut, then lets it run, and says how it ended and what was done.
 async fn drop_at(cut: Cut) -> (Entered<String>, Entered<String>, Vec<&'static str>) {
-    let (call, done) = (Reentry::new(), Done::default());
+    let (call, done) = (Reentry::default(), Done::default());
     let enter = |cx| buy(cx, Arc::clone(&done));
     // Answered first, so that every step can be reached.
     if !matches!(cut, Cut::Before(1 | 2) | Cut::Within(1) | Cut::After(1)) {
@@ -80,14 +80,14 @@ async fn body_does_each_step_at_most_once_when_it_is_dropped_anywhere() {
 
 #[tokio::test]
 async fn entry_ends_when_the_cut_is_never_reached() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let body = |cx: CallContext| async move { cx.once("only", || ready(Ok(1))).await };
     assert_eq!(call.enter_until(Cut::Before(2), body).await, Entered::Ended(1));
 }
 
 #[tokio::test]
 async fn pauses_come_together_when_they_are_asked_for_together() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let body = |cx: CallContext| async move {
         let (a, b) = tokio::join!(cx.ask("a", "first?"), cx.ask("b", "second?"));
         Ok((a?, b?))
@@ -103,11 +103,11 @@ async fn pauses_come_together_when_they_are_asked_for_together() {
 
 #[tokio::test]
 async fn answer_is_refused_when_it_is_not_waited_for() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let body = |cx: CallContext| async move {
         cx.pause("n", Ask { schema: json!({"type": "integer"}), ..Ask::question("?") }).await
     };
-    let refused = |key: &str, answer| call.answer(key, answer).expect_err("it does not fit").message().to_owned();
+    let refused = |key: &str, answer| call.answer(key, answer).expect_err("it does not fit").message.to_string();
     assert_eq!(refused("n", Answer::give(1)), "nothing waits for an answer to \"n\"");
     assert!(matches!(call.enter(body).await, Entered::Waiting(_)));
     assert_eq!(refused("m", Answer::give(1)), "nothing waits for an answer to \"m\"");
@@ -134,7 +134,7 @@ async fn take(call: &Reentry, keys: &[&str]) -> Entered<()> {
 }
 
 async fn diverges(first: &[&str], second: &[&str], message: &str) {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let _ = take(&call, first).await;
     assert_eq!(take(&call, second).await, diverged(message), "{first:?} {second:?}");
 }
@@ -146,7 +146,7 @@ async fn body_diverges_when_it_is_not_the_same_twice() {
     diverges(&["a", "b"], &["a"], "the body ended without asking for \"b\", which is noted").await;
     diverges(&["a"], &["?a"], "\"a\" was noted as something else").await;
     diverges(&["?a"], &["a"], "\"a\" was noted as something else").await;
-    let call = Reentry::new();
+    let call = Reentry::default();
     assert_eq!(take(&call, &["a"]).await, Entered::Ended(()));
     assert_eq!(take(&call, &["a", "b", "a"]).await, Entered::Ended(()), "more is no other");
     assert_eq!((call.ran("a"), call.asked("a"), call.ran("b")), (1, 3, 1));
@@ -154,7 +154,7 @@ async fn body_diverges_when_it_is_not_the_same_twice() {
 
 #[tokio::test]
 async fn body_diverges_when_it_asks_something_else() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let entry = AtomicUsize::new(0);
     let body = |cx: CallContext| {
         let prompt = format!("delete {}?", entry.fetch_add(1, Ordering::Relaxed));
@@ -167,7 +167,7 @@ async fn body_diverges_when_it_asks_something_else() {
 
 #[tokio::test]
 async fn step_stays_begun_when_its_work_fails() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let body =
         |cx: CallContext| async move { cx.once("try", || ready(Err::<(), _>(ToolError::failed("no luck")))).await };
     assert_eq!(call.enter(body).await, failed(ToolErrorKind::Failed, "no luck"));
@@ -178,7 +178,7 @@ async fn step_stays_begun_when_its_work_fails() {
 
 #[tokio::test]
 async fn door_is_shut_when_the_entry_is_over() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let mut kept = None;
     let body = |cx: CallContext| {
         kept = Some(cx.clone());
@@ -187,12 +187,12 @@ async fn door_is_shut_when_the_entry_is_over() {
     assert_eq!(call.enter(body).await, Entered::Ended(()));
     let late = kept.expect("the context was kept");
     let error = late.once("late", || ready(Ok(()))).await.expect_err("the entry is over");
-    assert_eq!((error.kind(), error.message(), call.keys().len()), (ToolErrorKind::Cancelled, "the call has ended", 0));
+    assert_eq!((error.kind, &*error.message, call.keys().len()), (ToolErrorKind::Cancelled, "the call has ended", 0));
 }
 
 #[tokio::test]
 async fn log_learns_nothing_when_the_entry_was_cut() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let body = |cx: CallContext| async move {
         let step = async |key: &str| cx.once(key, || ready(Ok(()))).await;
         let (a, b, ()) = tokio::join!(step("a"), step("b"), pending());
@@ -204,7 +204,7 @@ async fn log_learns_nothing_when_the_entry_was_cut() {
 
 #[tokio::test]
 async fn pause_drops_the_body_when_it_is_asked_for_in_a_task() {
-    let call = Reentry::new();
+    let call = Reentry::default();
     let body = |cx: CallContext| async move {
         tokio::spawn(async move { cx.confirm("sure", "go?").await }).await.expect("the task ends")
     };
@@ -219,7 +219,7 @@ async fn pause_drops_the_body_when_it_is_asked_for_in_a_task() {
 async fn greet(cx: CallContext) -> Result<String, ToolError> {
     let whom = cx.ask("whom", "whom?").await?;
     let greeting = cx.get::<String>().ok_or_else(|| ToolError::failed("no greeting"))?;
-    Ok(format!("{greeting} {whom}, says {}", cx.who().name))
+    Ok(format!("{greeting} {whom}, says {}", cx.who.name))
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn tool_has_its_handles_when_a_context_is_given() {
     let bound = Bound::new(greet);
     assert_eq!(bound.spec().replay, Replay::Resumable);
     let who = Arc::new(Identity::root("t".into(), "id", "agent"));
-    let cx = CallContextBuilder::new(who, Cancel::new(), Arc::new(Detached)).put(Arc::new("hello".to_owned())).build();
+    let cx = CallContext::new(who, Cancel::new(), Arc::new(Detached)).put(Arc::new("hello".to_owned()));
     let call = Reentry::within(cx);
     assert!(matches!(call.enter(|cx| bound.call(json!({}), cx)).await, Entered::Waiting(_)));
     call.answer("whom", Answer::give("world")).expect("it waits");

@@ -129,7 +129,7 @@ pub(crate) async fn note(
     #[state] mark: String,
 ) -> usize {
     line.push_str(&mark.repeat(count.unwrap_or(1).into()));
-    line.push_str(&cx.who().name);
+    line.push_str(&cx.who.name);
     let mut lines = db.0.lock().expect("nobody panicked");
     lines.push(line);
     lines.len()
@@ -220,14 +220,14 @@ fn worded() -> Result<CallResult, String> {
 #[tokio::test]
 async fn tool_fails_as_its_function_fails() {
     let error = call(denied, "").await.expect_err("it is denied");
-    assert_eq!((error.kind(), error.message()), (ToolErrorKind::Denied, "no"));
+    assert_eq!((error.kind, &*error.message), (ToolErrorKind::Denied, "no"));
     let error = call(broken, "").await.expect_err("the disk fails");
     let source = std::error::Error::source(&error).map(ToString::to_string);
-    assert_eq!((error.kind(), error.message(), source), (ToolErrorKind::Failed, "disk", Some("disk".to_owned())));
+    assert_eq!((error.kind, &*error.message, source), (ToolErrorKind::Failed, "disk", Some("disk".to_owned())));
     let error = call(shown, r#"{"fail": true}"#).await.expect_err("it fails");
-    assert_eq!((error.kind(), error.message()), (ToolErrorKind::Failed, "only shown"));
+    assert_eq!((error.kind, &*error.message), (ToolErrorKind::Failed, "only shown"));
     assert_eq!(text(shown, r#"{"fail": false}"#).await, "[1,2]");
-    assert_eq!(call(worded, "").await.expect_err("it fails").message(), "words");
+    assert_eq!(call(worded, "").await.expect_err("it fails").to_string(), "words");
 }
 
 /// Answers with details.

@@ -30,7 +30,7 @@ fn ask(files: &Files, tool: &str, args: Value) -> Result<String, (ToolErrorKind,
     let tool = files.toolbox().toolset().get(tool).expect("the toolbox holds the tool").clone();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let result = runtime.block_on(tool.call(args, CallContext::detached()));
-    result.map(|it| it.text()).map_err(|error| (error.kind(), error.message().to_owned()))
+    result.map(|it| it.text()).map_err(|error| (error.kind, error.message.to_string()))
 }
 
 #[track_caller]

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, CallContextBuilder, Cancel, Detached, Identity, Replay, ToolError, ToolErrorKind};
+use adjutant_tool::{CallContext, Cancel, Detached, Identity, Replay, ToolError, ToolErrorKind};
 use adjutant_toolkit::{ErrorKind, Files};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -138,7 +138,7 @@ fn list_follows_ignore_rules_when_they_are_nested_and_negated() {
         [("list_files", json!({"path": ".git"})), ("search_text", json!({"pattern": "secret", "path": "sub/../.git"}))]
     {
         let error = call(&folder, tool, args).expect_err("git's own files are not shown");
-        assert!(error.message().ends_with("is not shown: it belongs to git itself"), "{error}");
+        assert!(error.message.ends_with("is not shown: it belongs to git itself"), "{error}");
     }
     check(&folder, "search_text", json!({"pattern": "secret|x"}), "[no match for `secret|x` in 4 files]");
 }
@@ -234,8 +234,8 @@ fn search_shows_places_when_it_finds() {
     );
     case(json!({"pattern": "absent", "glob": "*.rs"}), "[no match for `absent` in 1 file]");
     let error = call(&folder, "search_text", json!({"pattern": "a("})).expect_err("no expression");
-    assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
-    assert!(error.message().starts_with("not a regular expression: "), "{error}");
+    assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
+    assert!(error.message.starts_with("not a regular expression: "), "{error}");
 }
 
 #[test]
@@ -272,9 +272,9 @@ fn tools_stop_when_they_are_cancelled() {
         let cancel = Cancel::new();
         cancel.cancel();
         let who = Identity::root("t".into(), "a", "a");
-        let cx = CallContextBuilder::new(who.into(), cancel, std::sync::Arc::new(Detached)).build();
+        let cx = CallContext::new(who.into(), cancel, std::sync::Arc::new(Detached));
         let error = call_in(folder.path(), tool, args, cx).expect_err("it was cancelled");
-        assert_eq!(error.kind(), ToolErrorKind::Cancelled, "{tool}");
+        assert_eq!(error.kind, ToolErrorKind::Cancelled, "{tool}");
     }
 }
 
@@ -297,7 +297,7 @@ fn agents_are_not_shown_wherever_they_are_kept() {
     for path in paths {
         for tool in ["list_files", "read_file"] {
             let error = shown(tool, json!({"path": path})).expect_err("it is closed");
-            assert!(error.message().ends_with("is not shown: agents are kept there"), "{path}: {error}");
+            assert!(error.message.ends_with("is not shown: agents are kept there"), "{path}: {error}");
         }
     }
     for path in ["", ".adjutant", "sub/.Adjutant"] {

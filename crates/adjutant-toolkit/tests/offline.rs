@@ -37,7 +37,7 @@ async fn run(tools: &Toolset, name: &str, args: &str) -> CallResult {
         Err(refusal) => return CallResult::new(Status::InvalidArguments, refusal.message),
     };
     let result = tool.call(args, CallContext::detached()).await;
-    result.unwrap_or_else(|error| CallResult::new(Status::Failed, error.message()))
+    result.unwrap_or_else(|error| CallResult::new(Status::Failed, error.message))
 }
 
 /// Asks until the model answers; says what it called, request by request.

@@ -103,7 +103,7 @@ fn answered(agent: &Agent) -> Option<String> {
 async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
         let Err(error) = agent.log().open().await else { return Ok(()) };
-        let owned = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
+        let owned = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
         match owned.map(|error| error.retry_after().unwrap_or(PATIENCE)) {
             Some(left) if error.kind() == ErrorKind::Journal => tokio::time::sleep(left).await,
             _ => return Err(error.into()),

@@ -57,7 +57,7 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
 async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
         let Err(error) = agent.log().open().await else { return Ok(()) };
-        let left = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
+        let left = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
         match left.map(|error| error.retry_after().unwrap_or(WORK)) {
             Some(left) if error.kind() == ErrorKind::Journal => tokio::time::sleep(left).await,
             _ => return Err(error.into()),
@@ -132,7 +132,7 @@ fn travel(effects: &Arc<File>) -> impl adjutant::tools::ErasedTool + use<> {
                 });
                 match gone.await {
                     // Whether it was gone, nobody knows: it is not gone again.
-                    Err(error) if error.kind() == ToolErrorKind::OutcomeUnknown => {}
+                    Err(error) if error.kind == ToolErrorKind::OutcomeUnknown => {}
                     gone => gone?,
                 }
             }
@@ -148,7 +148,7 @@ fn spec(name: &str) -> ToolSpec {
 
 /// One line, written at once: a process that is killed has written it or not.
 fn note(mut effects: &File, what: &str, args: &Value, cx: &CallContext) -> Result<(), ToolError> {
-    let call = cx.call().map(|call| call.to_string()).unwrap_or_default();
+    let call = cx.who.call.map(|call| call.to_string()).unwrap_or_default();
     let line = format!("{what} {} {call}\n", args["step"]);
     effects.write_all(line.as_bytes()).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
 }

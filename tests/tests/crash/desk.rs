@@ -30,8 +30,8 @@ pub(crate) struct Deeds(Arc<Mutex<BTreeMap<Deed, u32>>>);
 
 impl Deeds {
     fn note(&self, cx: &CallContext, deed: &'static str) {
-        let call = cx.call().expect("a call of a run");
-        let deed = (Arc::clone(&cx.who().name), call.turn, call.block, deed);
+        let call = cx.who.call.expect("a call of a run");
+        let deed = (Arc::clone(&cx.who.name), call.turn, call.block, deed);
         *self.0.lock().expect("nobody panics inside").entry(deed).or_default() += 1;
     }
 

@@ -108,13 +108,6 @@ impl OpenedAgent {
 }
 
 impl MemberRun {
-    /// The next event; `None` after the last one.
-    ///
-    /// Cancel: nothing is lost.
-    pub async fn next(&mut self) -> Option<Event> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
-    }
-
     /// Waits for the answer without looking at further events.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl AgentLog<'_> {
     /// the log could not be used.
     pub async fn append(self, entries: Vec<Entry>) -> Result<(), Error> {
         if entries.iter().any(|entry| matches!(entry, Entry::Summary(_))) {
-            return Err(Error::prompt("a summary belongs to a view, not to a history"));
+            return Err(Error::Prompt("a summary belongs to a view, not to a history"));
         }
         let session = &self.agent.session;
         let claim = session.claim()?;

@@ -60,24 +60,10 @@ impl AgentQueue<'_> {
         self.push(Lane::Steering, message.into().into(), Manner::Interrupts)
     }
 
-    /// Takes a message back; false if it does not wait any more, or is of another session.
+    /// Takes back what waits in these lanes, and gives it: lane by lane, each oldest first.
     #[must_use]
-    pub fn withdraw(self, queued: &Queued) -> bool {
-        queued.is_of(self.session.queues()) && queued.withdraw()
-    }
-
-    /// Takes back what waits in a lane, and gives it, oldest first.
-    #[must_use]
-    pub fn clear_lane(self, lane: Lane) -> Vec<Entry> {
-        self.session.queues().clear(lane)
-    }
-
-    /// Takes back everything that waits, and gives it: steering first, each oldest first.
-    #[must_use]
-    pub fn clear(self) -> Vec<Entry> {
-        let mut cleared = self.clear_lane(Lane::Steering);
-        cleared.extend(self.clear_lane(Lane::FollowUp));
-        cleared
+    pub fn clear(self, lanes: &[Lane]) -> Vec<Entry> {
+        lanes.iter().flat_map(|lane| self.session.queues().clear(*lane)).collect()
     }
 
     /// True if no message waits. The content of a log is known once the session's first run began.

@@ -85,14 +85,10 @@ impl RunBuilder {
         Self { state: State::Idle(idle) }
     }
 
-    /// Sets how many requests this run may make.
-    pub fn max_turns(self, turns: u32) -> Self {
-        self.with(|idle| idle.max_turns = Some(Some(turns)))
-    }
-
-    /// Lets this run make any number of requests.
-    pub fn unlimited_turns(self) -> Self {
-        self.with(|idle| idle.max_turns = Some(None))
+    /// Sets how many requests this run may make; any number with `None`. By default as many as the agent may.
+    pub fn max_turns(self, turns: impl Into<Option<u32>>) -> Self {
+        let turns = turns.into();
+        self.with(|idle| idle.max_turns = Some(turns))
     }
 
     /// Sets how long this run may take from now on.
@@ -126,7 +122,7 @@ impl RunBuilder {
         match self.state {
             State::Idle(idle) => idle.begin(),
             State::Live(running) => Ok(running),
-            State::Over => Err(Error::stuck()),
+            State::Over => Err(Error::Stuck),
         }
     }
 
@@ -167,7 +163,7 @@ impl Future for RunBuilder {
         {
             self.state = State::Live(idle.begin()?.unheard());
         }
-        let State::Live(running) = &mut self.state else { return Poll::Ready(Err(Error::stuck())) };
+        let State::Live(running) = &mut self.state else { return Poll::Ready(Err(Error::Stuck)) };
         let result = ready!(running.poll_end(cx));
         self.state = State::Over;
         Poll::Ready(result)

@@ -105,14 +105,14 @@ impl BudgetTree {
     }
 
     pub(super) fn spend(&mut self, id: NodeId, spent: Spend) {
-        self.change(id, |node| node.spent = node.spent.plus(spent));
+        self.change(id, |node| node.spent = node.spent + spent);
         self.serve();
     }
 
     pub(super) fn settle(&mut self, id: NodeId, held: Spend, actual: Spend) {
         self.change(id, |node| {
-            node.held = node.held.minus(held);
-            node.spent = node.spent.plus(actual);
+            node.held = node.held - held;
+            node.spent = node.spent + actual;
         });
         self.serve();
     }
@@ -181,7 +181,7 @@ impl BudgetTree {
     pub(super) fn leave(&mut self, ticket: u64) {
         self.line.remove(&ticket);
         if let Some((node, Decided::Held { held, .. })) = self.decided.remove(&ticket) {
-            self.change(node, |node| node.held = node.held.minus(held));
+            self.change(node, |node| node.held = node.held - held);
         }
         self.serve();
     }
@@ -205,7 +205,7 @@ impl BudgetTree {
                 Room::Never(limit) => Decided::Refused(limit),
                 Room::Fits(output) => {
                     let held = request.spend(output);
-                    self.change(node, |node| node.held = node.held.plus(held));
+                    self.change(node, |node| node.held = node.held + held);
                     Decided::Held { held, output }
                 }
             };
@@ -278,7 +278,7 @@ impl ReservationRequest {
     fn spend(&self, output: u64) -> Spend {
         let cost = u128::from(output) * u128::from(self.output_price.0);
         let cost = NanoUsd(u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX));
-        self.fixed.plus(Spend { tokens: output, cost, ..Spend::default() })
+        self.fixed + Spend { tokens: output, cost, ..Spend::default() }
     }
 
     /// Returns the output that fits, if so much of a limit is left.

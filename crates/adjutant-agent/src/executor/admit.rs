@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_core::{ActivityId, Admission, Failure, Pause, Record, Run, panic_text};
+use adjutant_core::{ActivityId, Admission, Failure, OpenCall, Pause, Record, Run, panic_text};
 use adjutant_llm::{Call, CallId, CallResult, Status, ToolName};
 use adjutant_tool::{Admitted, Answer, Ask, AskKind, Bound, Toolset};
 use futures_util::FutureExt;
@@ -49,17 +49,17 @@ type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl LocalExecutor {
     pub(super) fn admit(&mut self, run: &Run, id: CallId) {
-        let Some(call) = run.calls().call(id).cloned() else { return };
+        let Some(OpenCall { call, answer, .. }) = run.calls().call(id) else { return };
         let admit = Admit {
             feed: Arc::clone(&self.feed),
             place: self.place,
-            hidden: run.request().hidden().to_vec(),
-            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
+            hidden: run.request().hidden.to_vec(),
+            chosen: run.request().chosen_tools.map(<[_]>::to_vec),
             approved: run.calls().is_approved(&call.name),
             unattended: run.limits().is_some_and(|limits| limits.unattended),
-            answer: run.calls().admission_answer(id).map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
+            answer: answer.map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
             stopped: self.stopped.contains(&id),
-            call,
+            call: call.clone(),
         };
         match &self.tools {
             Some(tools) if !admit.is_heard() => {

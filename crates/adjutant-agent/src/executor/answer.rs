@@ -41,7 +41,8 @@ impl LocalExecutor {
         }
         let is_own = pause.thread == self.setup.who.thread;
         let call = pause.call_id().filter(|_| is_own);
-        let ends = pause.key.is_some() && call.is_some_and(|call| !run.calls().is_resumable(call));
+        let ends =
+            pause.key.is_some() && call.is_some_and(|call| run.calls().call(call).is_none_or(|it| !it.is_resumable));
         let asking = Asking { feed: Arc::clone(&self.feed), place: self.place, at, pause, ends };
         if asking.is_late() {
             self.done.push(asking.answered(Answer::Expired));
@@ -214,7 +215,7 @@ impl Asking {
     }
 
     fn warn(&self, message: String) {
-        let warning = Warning::new(WarningKind::Degraded, message);
+        let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
         self.feed.warn(self.place, self.feed.setup.world.now_ms(), &warning);
     }
 }

@@ -80,13 +80,13 @@ pub(super) struct Asker {
 impl LocalExecutor {
     pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
         let request = self.request(run, turn, attempt);
-        let (model, _) = self.setup.chosen(run.request().chosen_model());
-        let shrinks = !self.setup.effects.is_empty() && !run.request().has_overflowed();
+        let (model, _) = self.setup.chosen(run.request().chosen_model);
+        let shrinks = !self.setup.effects.is_empty() && !run.request().has_overflowed;
         let (feed, early, stop) = (Arc::clone(&self.feed), Arc::clone(&self.background.early), self.stop.child());
         self.generating = Some(stop.clone());
         let asker = Asker { feed, early, place: self.place, model, stop, shrinks };
         let (fund, restore) = (self.fund(run, &request), self.restore(run));
-        let restore = restore.map(|restore| (restore, run.request().hidden().to_vec(), self.recorded(run)));
+        let restore = restore.map(|restore| (restore, run.request().hidden.to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
         let ask = move |request: Request| async move {
             match restore {

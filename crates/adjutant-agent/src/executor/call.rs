@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::{ActivityId, Conversation, Record, Run};
+use adjutant_core::{ActivityId, Conversation, OpenCall, Record, Run};
 use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
 use adjutant_tool::{Bound, Replay, Toolset};
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl LocalExecutor {
     }
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
-        let Some((call, text, changed)) = run.calls().admitted(id) else { return };
+        let Some(OpenCall { call, args: Some((text, changed)), .. }) = run.calls().call(id) else { return };
         let (door, scope, body) = match self.background.early.take(call, text) {
             Some(Begun { door, body, scope, admitted }) => {
                 // The body may have ended already.
@@ -80,7 +80,7 @@ impl LocalExecutor {
             spawn: run.calls().is_parallel(),
             door,
             body,
-            conversation: Arc::new(Conversation::new(run.history().clone())),
+            conversation: Arc::new(Conversation { history: run.history().clone() }),
             stopped: self.stopped.contains(&id),
         };
         self.perform(ActivityId::Call(id), job.run());

@@ -9,7 +9,7 @@ use std::{
 
 use adjutant_core::{Conversation, chain, panic_text};
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Bound, CallBackend, CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind};
+use adjutant_tool::{Bound, CallBackend, CallContext, Cancel, Identity, ToolError, ToolErrorKind};
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -51,8 +51,7 @@ pub(super) fn body(
 ) -> impl Future<Output = CallEnd> + Send + use<> {
     let cancel = door.stop.clone();
     let backend = Arc::clone(door) as Arc<dyn CallBackend>;
-    let builder = CallContextBuilder::new(who, cancel, backend).put(Arc::clone(conversation));
-    let cx = scope.put(builder, &door.stop).build();
+    let cx = scope.put(CallContext::new(who, cancel, backend).put(Arc::clone(conversation)), &door.stop);
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
     contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
@@ -132,7 +131,7 @@ impl Contained<'_> {
 }
 
 fn failed(error: &ToolError) -> CallResult {
-    let status = match error.kind() {
+    let status = match error.kind {
         ToolErrorKind::InvalidArguments => Status::InvalidArguments,
         ToolErrorKind::Denied => Status::Denied,
         ToolErrorKind::Cancelled => Status::Cancelled,

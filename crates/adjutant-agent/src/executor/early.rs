@@ -195,13 +195,13 @@ impl LocalExecutor {
             return;
         };
         let is_counted = limits.sequential || limits.caps.tool_calls.is_some();
-        if run.request().is_last() || is_counted || self.setup.hooks.hears::<BeforeTool>() {
+        if run.request().is_last || is_counted || self.setup.hooks.hears::<BeforeTool>() {
             return;
         }
         let rules = CallRules {
             tools: tools.clone(),
-            hidden: run.request().hidden().to_vec(),
-            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
+            hidden: run.request().hidden.to_vec(),
+            chosen: run.request().chosen_tools.map(<[_]>::to_vec),
             most: limits.max_parallel_tools.max(1) as usize,
             attended: !limits.unattended && self.setup.responder.is_some(),
             place: self.place,
@@ -211,7 +211,7 @@ impl LocalExecutor {
             writer: self.writer.clone(),
             kept: Arc::clone(&self.background.kept),
             budget: self.budget().cloned(),
-            conversation: Arc::new(Conversation::new(run.history().clone())),
+            conversation: Arc::new(Conversation { history: run.history().clone() }),
         };
         self.background.early.state().rules = Some(rules);
     }

@@ -234,7 +234,7 @@ impl TurnPlan {
     /// True if the view became smaller than it was.
     pub(crate) fn shrank(&self, sight: &EffectInput) -> bool {
         let shrinks = |edit: &Edit| matches!(edit, Edit::Fold { .. } | Edit::Replace { .. });
-        self.edits.iter().any(shrinks) && self.view.tokens() < sight.view.tokens()
+        self.edits.iter().any(shrinks) && self.view.items().tokens() < sight.view.items().tokens()
     }
 
     /// Returns a record of the spending, if there was any, for a turn that cannot be prepared.

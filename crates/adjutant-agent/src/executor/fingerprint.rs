@@ -45,8 +45,8 @@ impl LocalExecutor {
     pub(super) fn expect(&mut self, run: &Run) {
         let known = &mut self.known;
         known.recorded = run.config().cloned();
-        let only = run.request().chosen_tools().map(<[ToolName]>::to_vec);
-        known.next = Some(NextRequest { options: self.setup.options_of(run), only, last: run.request().is_last() });
+        let only = run.request().chosen_tools.map(<[ToolName]>::to_vec);
+        known.next = Some(NextRequest { options: self.setup.options_of(run), only, last: run.request().is_last });
     }
 
     /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
@@ -69,7 +69,7 @@ impl LocalExecutor {
 
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
-        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        let (model, _) = self.setup.chosen(run.request().chosen_model);
         let (config, model) = (run.config().cloned(), model.info().id.clone());
         Recorded { config, model, options: self.setup.options_of(run) }
     }
@@ -115,7 +115,7 @@ impl Recorded {
         let fields: Vec<&str> = differences.iter().map(|it| &*it.field).collect();
         let message =
             format!("turn {} is asked with other parts than it was prepared with: {}", place.turn, fields.join(", "));
-        feed.warn(place, feed.setup.world.now_ms(), &Warning::new(WarningKind::Diverged, message));
+        feed.warn(place, feed.setup.world.now_ms(), &Warning { kind: WarningKind::Diverged, message: message.into() });
         Some(Record::Configured { config })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Admission, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo};
+use adjutant_core::{ActivityId, Admission, Caps, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo};
 use adjutant_llm::{CallResult, Edit, ModelInfo, Request, Status, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -39,21 +39,21 @@ impl LocalExecutor {
     pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
         let budget = self.budget()?.clone();
         self.warn_of_price(run, &budget);
-        let (wanted, last) = (self.reservation(run, request), run.request().is_last());
+        let (wanted, last) = (self.reservation(run, request), run.request().is_last);
         Some(Fund { budget, asked: wanted.most_output, wanted, reached: run.request().reached().is_some(), last })
     }
 
     pub(super) fn reservation(&self, run: &Run, request: &Request) -> ReservationRequest {
-        let (model, _) = self.setup.chosen(run.request().chosen_model());
-        request_of(model.info(), request, run.context_tokens(bound(request)), run.request().is_last())
+        let (model, _) = self.setup.chosen(run.request().chosen_model);
+        request_of(model.info(), request, run.context_tokens(bound(request)), run.request().is_last)
     }
 
     /// Warns once a drive that a cap on money cannot hold a model whose price is not known.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
-        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        let (model, _) = self.setup.chosen(run.request().chosen_model);
         if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {
             let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
-            let warning = Warning::new(WarningKind::Degraded, message);
+            let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
         }
     }
@@ -131,11 +131,11 @@ impl Fund {
                 }
                 _ => continue,
             };
-            actual = actual.plus(Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() });
+            actual = actual + Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() };
         }
         if said && actual.tokens == 0 {
             // Nobody counted; what was sent was sent all the same.
-            actual = actual.plus(Spend { requests: 0, ..self.wanted.fixed });
+            actual = actual + Spend { requests: 0, ..self.wanted.fixed };
         }
         reservation.settle(actual);
         if !self.reached
@@ -168,7 +168,7 @@ impl Counter {
 pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, sight: &EffectInput) {
     let (caps, above) = (sight.ledger.caps, setup.within.as_ref().and_then(|within| within.budget()));
     let budget = match above {
-        None if caps.is_none() => return,
+        None if caps == Caps::default() => return,
         None => Budget::root(caps, Spend::default()),
         Some(above) => above.child(caps, Spend::default()),
     };

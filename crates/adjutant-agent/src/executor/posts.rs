@@ -186,7 +186,7 @@ impl LocalExecutor {
     }
 
     fn warn_of_post(&self, message: String) {
-        let warning = Warning::new(WarningKind::Degraded, message);
+        let warning = Warning { kind: WarningKind::Degraded, message: message.into() };
         self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
     }
 }

@@ -52,7 +52,7 @@ impl LocalExecutor {
     pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
         self.feed.seen.relieve(run);
         self.expect(run);
-        let (model, warning) = self.setup.chosen(run.request().chosen_model());
+        let (model, warning) = self.setup.chosen(run.request().chosen_model);
         if let Some(warning) = warning {
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
         }
@@ -85,7 +85,7 @@ impl LocalExecutor {
     /// The request of a turn: everything in it is shared, nothing is copied.
     pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
         let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        let decls = ShownTools::decls(&mut self.shown, &decls, run.request().hidden(), run.request().chosen_tools());
+        let decls = ShownTools::decls(&mut self.shown, &decls, run.request().hidden, run.request().chosen_tools);
         let options = self.setup.options_of(run);
         compose(&self.setup, decls, run.request().shown(), options, (turn, attempt))
     }
@@ -107,10 +107,8 @@ pub(crate) fn compose(
     options: Arc<Options>,
     (turn, attempt): (TurnNo, u32),
 ) -> Request {
-    let mut request = Request::shared(Arc::clone(&setup.system), tools, entries, options);
-    request.turn = Some(turn.0);
-    request.attempt = attempt;
-    request
+    let system = Arc::clone(&setup.system);
+    Request { system, tools, entries, options, turn: Some(turn.0), attempt }
 }
 
 /// Prepares a turn whose tools come from elsewhere; nothing else has a say.
@@ -234,7 +232,7 @@ impl LocalExecutor {
     /// Returns the parts needed to find the tools of the turn, unless this drive has prepared it itself.
     pub(super) fn restore(&self, run: &Run) -> Option<Restore> {
         let restore = || {
-            let (model, _) = self.setup.chosen(run.request().chosen_model());
+            let (model, _) = self.setup.chosen(run.request().chosen_model);
             Restore { sight: run.request().sight(self.setup.world.now_ms()), model }
         };
         self.tools.is_none().then(restore)
@@ -325,20 +323,20 @@ impl Setup {
             Some(model) => (Arc::clone(model), None),
             None => {
                 let message = format!("{id} is no model that the agent knows; {} is asked", self.model.info().id);
-                (own(), Some(Warning::new(WarningKind::Degraded, message)))
+                (own(), Some(Warning { kind: WarningKind::Degraded, message: message.into() }))
             }
         }
     }
 
     /// Returns the options with which the model should answer in the open turn.
     pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
-        let thinking = run.request().chosen_thinking();
-        if thinking.is_none() && !run.request().is_last() {
+        let thinking = run.request().chosen_thinking;
+        if thinking.is_none() && !run.request().is_last {
             return Arc::clone(&self.options);
         }
         let mut options = Options::clone(&self.options);
         options.thinking = thinking.or(options.thinking);
-        if run.request().is_last() {
+        if run.request().is_last {
             options.tool_choice = ToolChoice::None;
         }
         Arc::new(options)

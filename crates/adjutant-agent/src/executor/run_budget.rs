@@ -33,17 +33,17 @@ struct BudgetBasis {
 impl LocalExecutor {
     /// Opens the run budget with the first activity of a drive, and follows what may be spent.
     pub(super) fn enter(&mut self, run: &Run) {
-        let (caps, free) = (run.request().caps(), self.above().is_none());
+        let (caps, free) = (run.request().caps, self.above().is_none());
         match &mut self.run_budget.known {
             Some(known) if known.caps == caps => return,
             Some(known) => {
                 known.caps = caps;
                 known.alarm = known.alarm();
             }
-            None if caps.is_none() && free => return,
+            None if caps == Caps::default() && free => return,
             None => {
                 let mut known =
-                    BudgetBasis { caps, began: Instant::now(), active_ms: run.request().active_ms(), alarm: None };
+                    BudgetBasis { caps, began: Instant::now(), active_ms: run.request().active_ms, alarm: None };
                 known.alarm = known.alarm();
                 self.run_budget.known = Some(known);
             }
@@ -57,13 +57,13 @@ impl LocalExecutor {
     /// The node of this run, with what it has spent; what may have been asked and not heard counts as spent.
     fn node(&self, run: &Run, caps: Caps) -> Option<Budget> {
         let above = self.above();
-        if caps.is_none() && above.is_none() {
+        if caps == Caps::default() && above.is_none() {
             return None;
         }
-        let spent = match run.request().is_asking() {
-            true => run.request().spend().plus(self.reservation(run, &self.request_before(run)).fixed),
-            false => run.request().spend(),
-        };
+        let mut spent = Spend::from(run.request().tally());
+        if run.request().is_asking {
+            spent = spent + self.reservation(run, &self.request_before(run)).fixed;
+        }
         Some(match above {
             Some(above) => above.child(caps, spent),
             None => Budget::root(caps, spent),

@@ -86,7 +86,7 @@ impl Settling {
 
     fn warn(&self, message: String) {
         let (place, at_ms) = (super::TurnPosition { run: self.poller.cx.run, turn: self.turn }, self.poller.cx.at_ms);
-        self.feed.warn(place, at_ms, &Warning::new(WarningKind::OptionDropped, message));
+        self.feed.warn(place, at_ms, &Warning { kind: WarningKind::OptionDropped, message: message.into() });
     }
 
     fn denied<P: Point>(&self, reason: Arc<str>) -> [Record; 2] {

@@ -8,9 +8,11 @@ const MAX_EXPLAINED_BYTES: usize = 4_096;
 /// The reason why instructions or sections could not be made.
 #[derive(Debug, Clone)]
 pub struct InstructionError {
-    kind: InstructionErrorKind,
+    /// The kind of the error: it tells what a caller can do about it.
+    pub kind: InstructionErrorKind,
     message: Arc<str>,
-    line: Option<usize>,
+    /// The line of the template that it is about, counted from 1.
+    pub line: Option<usize>,
     source: Option<Arc<dyn error::Error + Send + Sync>>,
     /// The message is that of the source, so what caused it is what caused the source.
     is_its_source: bool,
@@ -60,16 +62,6 @@ impl InstructionError {
     pub(crate) fn at_line(mut self, line: Option<usize>) -> Self {
         self.line = line;
         self
-    }
-
-    /// Returns the kind, which tells what a caller can do about it.
-    pub fn kind(&self) -> InstructionErrorKind {
-        self.kind
-    }
-
-    /// The line of the template that it is about, counted from 1.
-    pub fn line(&self) -> Option<usize> {
-        self.line
     }
 
     /// True if the same attempt may succeed later.

@@ -85,16 +85,6 @@ impl Attached {
         self.cursor
     }
 
-    /// The next event; `None` when the run has ended or waits for the outside.
-    ///
-    /// Cancel: nothing is lost.
-    ///
-    /// # Errors
-    /// `Journal` if the log cannot be read, `Defect` if it does not fold; nothing follows then.
-    pub async fn next(&mut self) -> Option<Result<Event, Error>> {
-        std::future::poll_fn(|cx| self.poll_event(cx)).await
-    }
-
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         while !self.over {
             let told = match self.live {
@@ -120,7 +110,7 @@ impl Attached {
     /// The next event of a run that is heard; `None` if something else comes first.
     fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         let Some(live) = &mut self.live else { return Poll::Ready(None) };
-        if !self.past.fold.is_told() {
+        if !self.past.fold.is_done() || !self.past.fold.ready.is_empty() {
             let told = match ready!(self.past.poll_event(cx)) {
                 None if self.past.fold.is_done() => None,
                 None if live.inbox.has_ended() => {

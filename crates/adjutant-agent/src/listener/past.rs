@@ -67,9 +67,15 @@ impl PastEvents {
         (self.log.clone(), Arc::clone(&self.fold.who))
     }
 
+    /// Tells nothing more.
+    pub(crate) fn give_up(&mut self) {
+        (self.fold.over, self.fold.ended) = (true, None);
+        self.fold.ready.clear();
+    }
+
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         loop {
-            if let Some(event) = self.fold.pop() {
+            if let Some(event) = self.fold.ready.pop_front() {
                 return Poll::Ready(Some(Ok(event)));
             }
             if self.fold.is_done() {
@@ -83,7 +89,7 @@ impl PastEvents {
                 Some(Err(error)) => Err(error.into()),
             };
             if let Err(error) = taken {
-                self.fold.give_up();
+                self.give_up();
                 return Poll::Ready(Some(Err(error)));
             }
         }

@@ -11,16 +11,10 @@ use super::{DriveContext, Middleware, NextDrive};
 ///
 /// The time counts from the start of the drive: a run that was parked has all of it again.
 #[derive(Debug, Clone, Copy)]
-pub struct Timeout {
-    limit: Duration,
-}
-
-impl Timeout {
-    /// This long at most.
-    pub fn new(limit: Duration) -> Self {
-        Self { limit }
-    }
-}
+pub struct Timeout(
+    /// The longest time that a drive may take.
+    pub Duration,
+);
 
 #[async_trait]
 impl Middleware for Timeout {
@@ -34,7 +28,7 @@ impl Middleware for Timeout {
         tokio::select! {
             biased;
             result = &mut drive => return result,
-            () = tokio::time::sleep(self.limit) => stopper.stop(CancelBy::Deadline),
+            () = tokio::time::sleep(self.0) => stopper.stop(CancelBy::Deadline),
         }
         drive.await
     }

@@ -11,7 +11,7 @@ use std::{
 
 use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, Record, Run};
 use adjutant_llm::{CallId, ThreadId, Transcript};
-use adjutant_tool::{CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
+use adjutant_tool::{CallContext, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
     sync::{Notify, oneshot, watch},
@@ -167,15 +167,14 @@ impl CallScope {
     }
 
     /// Puts the handles in that a body may ask for.
-    pub(crate) fn put(self: &Arc<Self>, builder: CallContextBuilder, cancel: &Cancel) -> CallContextBuilder {
+    pub(crate) fn put(self: &Arc<Self>, cx: CallContext, cancel: &Cancel) -> CallContext {
         // A body is entered once.
         let _ = self.cancel.set(cancel.clone());
-        let builder =
-            builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
-        let builder = builder.put::<dyn HasLine>(Arc::clone(self) as Arc<dyn HasLine>);
+        let cx = cx.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
+        let cx = cx.put::<dyn HasLine>(Arc::clone(self) as Arc<dyn HasLine>);
         match self.tools.get() {
-            Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
-            None => builder,
+            Some(tools) => cx.put::<Toolset>(Arc::new(tools.clone())),
+            None => cx,
         }
     }
 

@@ -72,11 +72,6 @@ impl Child {
         Self { core }
     }
 
-    /// The thread of its conversation.
-    pub fn thread(&self) -> &ThreadId {
-        self.core.thread()
-    }
-
     /// Returns its identity.
     pub fn identity(&self) -> &Identity {
         &self.core.setup.who
@@ -198,13 +193,6 @@ impl ChildHolder for ChildCore {
 }
 
 impl ChildRun {
-    /// The next event of the child; `None` after the last one.
-    ///
-    /// Cancel: nothing is lost.
-    pub async fn next(&mut self) -> Option<Event> {
-        std::future::poll_fn(|cx| self.poll_event(cx)).await
-    }
-
     /// Waits for the answer without looking at further events.
     ///
     /// Cancel: the child goes on.
@@ -276,7 +264,7 @@ impl Drop for WaitGuard {
 
 impl fmt::Debug for Child {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("thread", self.thread()).finish_non_exhaustive()
+        f.debug_struct("Child").field("thread", self.core.thread()).finish_non_exhaustive()
     }
 }
 

@@ -24,7 +24,8 @@ pub struct RunLine {
     feed: Arc<EventSink>,
     inbox: Arc<Inbox>,
     queues: Arc<Queues>,
-    call: CallId,
+    /// The call.
+    pub call: CallId,
     place: TurnPosition,
 }
 
@@ -51,11 +52,6 @@ impl RunLine {
     /// The agent that called.
     pub(crate) fn who(&self) -> &Identity {
         &self.feed.setup.who
-    }
-
-    /// The call.
-    pub fn call(&self) -> CallId {
-        self.call
     }
 
     /// Queues a message for the next request of the agent: see [`AgentQueue::steer`](crate::AgentQueue::steer).

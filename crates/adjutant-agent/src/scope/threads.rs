@@ -148,7 +148,7 @@ impl Threads {
             let ends = key.match_indices('/').nth(parts - 1).map_or(key.len(), |(at, _)| at);
             let child = ThreadId::from(format!("{prefix}{}", &key[..ends]));
             match orphans.iter_mut().find(|(known, ..)| *known == child) {
-                Some((.., sum)) => sum.join(tally),
+                Some((.., sum)) => *sum += tally,
                 None => orphans.push((child, outcome, tally)),
             }
         }
@@ -245,7 +245,7 @@ impl KnownThread {
             (None, Some((last, _))) => last.outcome.clone(),
         };
         let mut sum = open.unwrap_or_default();
-        untold.iter().for_each(|(_, tally)| sum.join(*tally));
+        untold.iter().for_each(|(_, tally)| sum += *tally);
         Some((outcome, sum))
     }
 }

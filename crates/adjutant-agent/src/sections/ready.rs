@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::{BoxError, Section, SectionContext, SectionKind};
 use crate::instructions::InstructionError;
 
-/// Habits of careful work.
-pub(super) const CONSTRAINTS: &str = "\
+/// Habits of careful work: the ready text of [`SectionKind::BehavioralConstraints`].
+pub const BEHAVIORAL_CONSTRAINTS: &str = "\
 - When a path was not found, find out what is really there before you use that path, or one like it, again.
 - After an error, find its cause before you act. Never try the same action a third time unchanged.
 - When five calls in a row have brought you no further, stop, question your approach, and choose another one.

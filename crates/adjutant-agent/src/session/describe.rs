@@ -15,7 +15,7 @@ pub(super) async fn agent(journal: &dyn Journal, log: &LogId, name: &Arc<str>) -
         Err(error) => Err(error),
     };
     match described {
-        Err(error) if error.kind() != JournalErrorKind::Unsupported => Err(error),
+        Err(error) if error.kind != JournalErrorKind::Unsupported => Err(error),
         _ => Ok(()),
     }
 }

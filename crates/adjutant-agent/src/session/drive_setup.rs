@@ -79,7 +79,7 @@ impl<'s> DriveSetup<'s> {
     ) -> Self {
         let resumes = !matches!(start.begin, Begin::Run { .. });
         Self {
-            run: if resumes { core.run.run() } else { core.run.next_run() },
+            run: if resumes { core.run.run() } else { RunNo(core.run.run().0 + 1) },
             core,
             start,
             setup: Arc::clone(&start.setup),
@@ -143,7 +143,7 @@ impl<'s> DriveSetup<'s> {
             self.executor = Some(self.open_executor()?);
         }
         self.attend();
-        let executor = self.executor.as_mut().ok_or_else(Error::stuck)?;
+        let executor = self.executor.as_mut().ok_or(Error::Stuck)?;
         executor.hold();
         let mut records = records.into_iter();
         let opening = match (&self.start.begin, records.next()) {
@@ -178,7 +178,7 @@ impl<'s> DriveSetup<'s> {
         if self.executor.is_none() {
             self.executor = Some(self.open_executor()?);
         }
-        let executor = self.executor.as_mut().ok_or_else(Error::stuck)?;
+        let executor = self.executor.as_mut().ok_or(Error::Stuck)?;
         let committed = commit(&mut self.core.run, executor, records).await;
         executor.release();
         committed?;
@@ -189,7 +189,7 @@ impl<'s> DriveSetup<'s> {
     }
 
     fn open_executor(&mut self) -> Result<LocalExecutor, Error> {
-        let log = self.log.take().ok_or_else(Error::stuck)?;
+        let log = self.log.take().ok_or(Error::Stuck)?;
         let (mailbox, inbox) = (Arc::clone(self.mailbox), Arc::clone(self.inbox));
         let seen = Arc::clone(self.start.session.seen());
         let mut executor = LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
@@ -202,7 +202,7 @@ impl<'s> DriveSetup<'s> {
     }
 
     pub(super) async fn drive(&mut self) -> Result<(), Error> {
-        let executor = self.executor.as_mut().ok_or_else(Error::stuck)?;
+        let executor = self.executor.as_mut().ok_or(Error::Stuck)?;
         loop {
             let exit = drive(&mut self.core.run, executor).await?;
             if !matches!(exit, Exit::Parked(_)) {

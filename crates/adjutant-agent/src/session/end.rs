@@ -189,7 +189,7 @@ impl DriveSetup<'_> {
             Some(executor) if executor.is_watched() => {
                 if result.outcome.is_silent() {
                     let message = "the run ended in a reply without text and calls";
-                    let warning = Warning::new(WarningKind::NothingSaid, message);
+                    let warning = Warning { kind: WarningKind::NothingSaid, message: message.into() };
                     executor.tell(EventKind::Warning { warning });
                 }
                 executor.tell(end_of(&result));

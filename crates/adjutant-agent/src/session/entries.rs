@@ -33,7 +33,7 @@ pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> R
     if core.run.is_open() {
         let waiting = core.run.pauses().map(|pause| pause.id.clone()).collect();
         core.log = Some(log);
-        return Err(Error::paused(waiting));
+        return Err(Error::Paused(waiting));
     }
     let log = core.record(&start, log, Record::Appended { entries }).await?;
     core.log = Some(log);
@@ -54,9 +54,9 @@ impl Core {
     pub(super) fn nothing_to_answer(&self, start: &Start) -> Option<Error> {
         match self.run.waiting().tail() {
             Tail::Open => None,
-            Tail::Nothing => Some(Error::prompt("there is none, and nothing was said before")),
+            Tail::Nothing => Some(Error::Prompt("there is none, and nothing was said before")),
             Tail::Answer if start.session.queues().is_filled() => None,
-            Tail::Answer => Some(Error::prompt("there is none, and a run cannot continue from an answer")),
+            Tail::Answer => Some(Error::Prompt("there is none, and a run cannot continue from an answer")),
         }
     }
 

@@ -30,9 +30,10 @@ impl Setup {
     }
 
     async fn resolve_system(&self, run: RunNo) -> Result<Arc<str>, InstructionError> {
-        let mut cx = SectionContext::new(Arc::clone(&self.who), run).state(Arc::clone(&self.state));
+        let (who, state) = (Arc::clone(&self.who), Arc::clone(&self.state));
+        let mut cx = SectionContext { who, state, run, tools: Arc::default() };
         if !self.sections.is_empty() {
-            cx = cx.tools(executor::tool_names(self).await.map_err(InstructionError::failed)?);
+            cx.tools = executor::tool_names(self).await.map_err(InstructionError::failed)?.into();
         }
         resolve_system(&self.instructions, &self.sections, &cx).await
     }

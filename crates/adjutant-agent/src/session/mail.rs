@@ -32,7 +32,7 @@ impl Core {
         }
         match start.session.journal().posted(start.session.id(), self.run.heeded()).await {
             Ok(posted) => mail.take(start, &self.run, posted),
-            Err(error) if error.kind() == JournalErrorKind::Missing => {}
+            Err(error) if error.kind == JournalErrorKind::Missing => {}
             Err(error) => mail.warn(format!("posts to the session cannot be read: {}", chain(&error))),
         }
         mail
@@ -89,7 +89,7 @@ impl Mail {
     }
 
     fn warn(&mut self, message: String) {
-        self.warnings.push(Warning::new(WarningKind::Degraded, message));
+        self.warnings.push(Warning { kind: WarningKind::Degraded, message: message.into() });
     }
 }
 

@@ -98,16 +98,18 @@ impl Core {
     fn check(&mut self, start: &Start, mail: &Mail, log: SessionWriter) -> Result<SessionWriter, Error> {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
         let refused = match &start.begin {
-            Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
+            Begin::Run { .. } if self.run.is_open() => Some(Error::Paused(waiting())),
             Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
             Begin::Run { .. } => None,
             // The answers for agents under another one were matched where they were given.
             Begin::Resume { .. } if start.setup.within.is_some() => None,
             Begin::Resume { .. } if mail.cancels => None,
-            Begin::Resume { .. } => {
-                self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms()).map(Error::answers)
-            }
-            Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
+            Begin::Resume { .. } => self
+                .run
+                .waiting()
+                .mismatch(&mail.answers, start.setup.world.now_ms())
+                .map(|why| Error::Answers(why.into())),
+            Begin::Cancel if !self.run.is_open() => Some(Error::Answers("no run is open".into())),
             Begin::Cancel => None,
         };
         match refused {

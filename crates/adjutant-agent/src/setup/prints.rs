@@ -81,7 +81,8 @@ impl Print {
             Some(it) if *it.options.0 == **parts.options => it.options.clone(),
             _ => (Arc::clone(parts.options), serde_json::to_value(&**parts.options).unwrap_or_default()),
         };
-        let config = Config::new(parts.model.clone(), system.1, tools.1.clone(), options.1.clone());
+        let config =
+            Config { model: parts.model.clone(), system: system.1, tools: tools.1.clone(), options: options.1.clone() };
         Self { model: parts.model.clone(), system, tools, options, config: Arc::new(config) }
     }
 }

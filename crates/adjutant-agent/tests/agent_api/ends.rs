@@ -58,7 +58,7 @@ async fn model_failure_is_an_outcome_when_the_request_cannot_be_made() {
 #[tokio::test]
 async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
     for by in [CancelBy::User, CancelBy::Parent, CancelBy::Shutdown] {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let (_, agent) = agent([Script::new().text("Never.").wait_at(0, &gate)]);
         let running = agent.run("Go.").stream().expect("the session is free");
         let stopper = running.stopper();
@@ -74,7 +74,7 @@ async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn run_tells_who_cancelled_it_when_its_time_is_over() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([Script::new().text("Never.").wait_at(0, &gate)]);
     let result = agent.run("Go.").deadline(Duration::from_secs(5)).await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
@@ -111,7 +111,7 @@ async fn result_tells_reply_usage_and_turns_when_hooks_and_queues_took_part() {
         .world(Shared(world))
         .tool(tool("work", move |_, cx| {
             clock.advance_ms(5);
-            cx.backend().charge(used(100, 0));
+            cx.backend.charge(used(100, 0));
             async { Ok(CallResult::ok("worked")) }
         }))
         .on(|_: HookContext, mut point: AfterTool| async move {
@@ -138,7 +138,7 @@ async fn result_tells_reply_usage_and_turns_when_hooks_and_queues_took_part() {
 
 #[tokio::test]
 async fn after_model_tells_the_duration_and_model_error_the_error() {
-    let (world, gate) = (Arc::new(FixedWorld::at_ms(1_000)), Gate::new());
+    let (world, gate) = (Arc::new(FixedWorld::at_ms(1_000)), Gate::default());
     let fails = Script::new().fail(Error::new(ErrorKind::Auth, "the key is wrong"));
     let (_, agent) = agent([Script::new().text("Hi.").wait_at(0, &gate), fails]);
     let told: Arc<Mutex<Vec<String>>> = Arc::default();

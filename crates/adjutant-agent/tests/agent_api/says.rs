@@ -69,7 +69,7 @@ async fn resume_takes_a_model_turns_and_a_deadline_when_they_are_given() {
         };
         assert_eq!((came, own.requests().len()), (expect, 1));
     }
-    let never = Script::new().text("Never.").wait_at(0, &Gate::new());
+    let never = Script::new().text("Never.").wait_at(0, &Gate::default());
     let agent = waiting(&Arc::new(ScriptedModel::new([Script::new().call("write", json!({})), never])));
     agent.run("Go.").await.expect("it waits");
     let answers = agent.log().pauses().iter().map(|pause| pause.answered(Answer::approve())).collect();

@@ -20,7 +20,7 @@ fn facts(request: &Request) -> (String, Option<Effort>, Vec<String>) {
 
 #[tokio::test]
 async fn setters_count_for_the_next_run_when_one_is_going_on() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts = [Script::new().call("one", json!({})).wait_at(0, &gate), Script::new().text("Done.")];
     let (old, before) = agent(scripts);
     let before = before.instructions("Old.").tools(Tools::new("own").tool(named("one")));
@@ -90,7 +90,7 @@ async fn options_reach_every_request_when_the_agent_sets_them() {
 
 #[tokio::test]
 async fn run_is_cancelled_when_the_agent_is_told_to_stop() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) =
         agent([Script::new().text("One two").delta_chars(4).wait_at(1, &gate), Script::new().text("Two.")]);
     assert_eq!((agent.abort(), agent.is_running()), (false, false));

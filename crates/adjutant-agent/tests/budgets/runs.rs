@@ -1,6 +1,6 @@
 //! Budgets of runs: requests, calls, money, time, and what the model is told.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use adjutant_agent::{Agent, Answered, AtLimit, Caps, EventKind, Limit, Limits, MemoryJournal, Outcome, Record};
 use adjutant_llm::{
@@ -80,13 +80,13 @@ async fn call_is_refused_when_no_more_may_run() {
 #[tokio::test(start_paused = true)]
 async fn run_ends_when_its_time_is_used_up() {
     let slow = tool("work", Replay::Once, |cx| async move {
-        cx.cancel().cancelled().await;
+        cx.cancel.cancelled().await;
         Ok(CallResult::ok("stopped"))
     });
     let agent = Agent::new(ScriptedModel::new([calls(&["work"])])).tool(slow);
     let agent = agent
         .world(FixedWorld::at_ms(1_000))
-        .limits(Limits { caps: Caps::default().wall(Duration::from_secs(30)), ..Limits::default() });
+        .limits(Limits { caps: Caps { wall_ms: Some(30_000), ..Caps::default() }, ..Limits::default() });
     let began = tokio::time::Instant::now();
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome.clone(), results(&result)), (limited(Limit::Time), vec!["stopped".to_owned()]));
@@ -242,7 +242,7 @@ async fn waiting(caps: Caps, world: &Arc<FixedWorld>) -> (Agent, Vec<Answered>) 
     let agent = Agent::new(model).tool(work).world(Clock(Arc::clone(world))).limits(limits);
     let paused = agent.run("Go.").await.expect("the run waits");
     let Outcome::Paused { pauses } = &paused.outcome else { unreachable!("not paused: {:?}", paused.outcome) };
-    let answers = pauses.iter().map(|it| it.answered(Answer::extend(7))).collect();
+    let answers = pauses.iter().map(|it| it.answered(Answer::Extend { by: 7, message: None })).collect();
     (agent, answers)
 }
 
@@ -257,7 +257,7 @@ async fn budget_is_as_before_when_a_parked_run_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn parked_time_is_free_when_a_run_goes_on() {
     let world = Arc::new(FixedWorld::at_ms(1_000));
-    let (agent, answers) = waiting(Caps::default().wall(Duration::from_secs(60)), &world).await;
+    let (agent, answers) = waiting(Caps { wall_ms: Some(60_000), ..Caps::default() }, &world).await;
     world.advance_ms(3_600_000);
     let result = agent.resume(answers).await.expect("the run waits again");
     assert!(matches!(result.outcome, Outcome::Paused { .. }), "{:?}", result.outcome);
@@ -284,6 +284,6 @@ async fn limits_of_one_run_win_when_options_set_them() {
     assert_eq!((none.outcome, model.requests().len()), (limited(Limit::Turns), 0));
     let one = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((one.outcome, model.requests().len()), (limited(Limit::Turns), 1));
-    let all = agent.run("Go.").unlimited_turns().await.expect("the run finishes");
+    let all = agent.run("Go.").max_turns(None).await.expect("the run finishes");
     assert_eq!((all.is_finished(), model.requests().len()), (true, 4));
 }

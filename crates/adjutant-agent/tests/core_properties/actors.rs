@@ -115,17 +115,23 @@ pub(crate) fn answer(ask: &Ask, choice: u8) -> Answer {
         AskKind::Approval => of(vec![
             Answer::approve(),
             Answer::approve_with(r#"{"n":3}"#),
-            Answer::approve_for_run(),
+            Answer::Approve { args: None, for_run: true },
             Answer::deny("no"),
             Answer::approve_with("{}"),
             Answer::Expired,
         ]),
-        AskKind::Question => of(vec![Answer::give(1), Answer::give("this"), Answer::decline(), Answer::Expired]),
-        AskKind::External => of(vec![Answer::result(CallResult::ok("there")), Answer::decline(), Answer::Expired]),
+        AskKind::Question => {
+            of(vec![Answer::give(1), Answer::give("this"), Answer::Decline { message: None }, Answer::Expired])
+        }
+        AskKind::External => of(vec![
+            Answer::Return { result: CallResult::ok("there").into() },
+            Answer::Decline { message: None },
+            Answer::Expired,
+        ]),
         AskKind::Limit => of(vec![
-            Answer::extend(1),
+            Answer::Extend { by: 1, message: None },
             Answer::Extend { by: 2, message: Some("Hurry up.".into()) },
-            Answer::decline(),
+            Answer::Decline { message: None },
             Answer::Expired,
         ]),
         _ => Answer::Expired,

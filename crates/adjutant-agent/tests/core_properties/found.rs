@@ -50,7 +50,7 @@ async fn continue_asks_nobody_when_only_a_custom_entry_waits() {
 
 #[tokio::test]
 async fn block_that_began_is_taken_back_when_its_reply_leaves_no_trace() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let usage = adjutant_llm::Usage::default();
     let (_, agent) = agent([Script::new().text("never").usage(usage).wait_at(0, &gate), Script::new().text("b")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");

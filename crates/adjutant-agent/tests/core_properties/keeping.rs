@@ -39,7 +39,7 @@ impl Keeping {
     /// Appends to a log whoever owns it.
     pub(crate) async fn append(&self, log: &LogId, records: &[Arc<Stamped>]) {
         let mut log =
-            self.inner.own(log, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
+            self.inner.own(log, &Owner { takes_over: true, ..Owner::default() }).await.expect("memory does not fail");
         log.append(records, Flush::Now).await.expect("memory does not fail");
     }
 }

@@ -87,7 +87,7 @@ impl World {
     async fn body(self, name: &'static str, cx: CallContext) -> Result<CallResult, ToolError> {
         let _at_work = self.enter();
         let entered = if matches!(name, "body" | "pair" | "pure" | "idem") { "again" } else { "once" };
-        self.note(cx.call(), entered);
+        self.note(cx.who.call, entered);
         tokio::task::yield_now().await;
         let done = CallResult::ok(name);
         match name {
@@ -95,7 +95,7 @@ impl World {
             "fails" => return Err(ToolError::failed("it did not work")),
             "hangs" => std::future::pending().await,
             "polite" => {
-                let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel().cancelled()).await;
+                let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel.cancelled()).await;
                 cancelled.map_err(|_| ToolError::failed("nobody came"))?;
             }
             "maybe" => return Ok(CallResult { terminate: Terminate::IfAll, ..done }),
@@ -116,7 +116,7 @@ impl World {
 
     async fn step(&self, cx: &CallContext, key: &'static str) -> Result<u64, ToolError> {
         cx.once(key, || async {
-            self.note(cx.call(), key);
+            self.note(cx.who.call, key);
             tokio::task::yield_now().await;
             Ok(7)
         })

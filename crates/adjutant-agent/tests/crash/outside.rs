@@ -115,7 +115,7 @@ impl FuelPort {
                 returned(call, Status::Ok)
             }
             Activity::Settle { turn } => Record::settled(turn),
-            _ => return Err(Error::stuck()),
+            _ => return Err(Error::Stuck),
         })
     }
 
@@ -157,7 +157,7 @@ impl Executor for FuelPort {
 
     async fn next(&mut self, _: Option<u64>) -> Result<Vec<Record>, Error> {
         self.burn()?;
-        let act = self.todo.pop().ok_or_else(Error::stuck)?;
+        let act = self.todo.pop().ok_or_else(|| Error::Stuck)?;
         let record = self.perform(act)?;
         self.busy.remove(&act.id());
         // Done, and nobody has written it down.

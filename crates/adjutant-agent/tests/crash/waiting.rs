@@ -50,7 +50,7 @@ fn runtime() -> Runtime {
 
 impl World {
     fn note(&self, cx: &CallContext, step: &'static str) -> CallId {
-        let call = cx.call().expect("a call of a run");
+        let call = cx.who.call.expect("a call of a run");
         *self.done.lock().expect("nobody panics inside").entry((call, step)).or_default() += 1;
         call
     }
@@ -139,7 +139,7 @@ fn batch() -> Script {
 fn answers(agent: &Agent) -> Vec<Answered> {
     let answer = |kind, id: &str| match kind {
         AskKind::Approval => Answer::approve(),
-        AskKind::External => Answer::result(CallResult::ok("there")),
+        AskKind::External => Answer::Return { result: CallResult::ok("there").into() },
         _ => Answer::give(id),
     };
     let pauses = agent.log().pauses();

@@ -27,7 +27,7 @@ async fn copy(from: &MemoryJournal, id: &LogId, change: impl Fn(&Record) -> Opti
         break;
     }
     let copy = MemoryJournal::default();
-    let mut log = copy.own(id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is free");
+    let mut log = copy.own(id, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is free");
     log.append(&cut, Flush::Now).await.expect("memory does not fail");
     copy
 }

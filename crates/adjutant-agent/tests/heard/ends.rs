@@ -16,7 +16,7 @@ use super::{fold, read, records, said, stage};
 
 /// A program that dies when a reader has acknowledged the half of its reply.
 async fn died(journal: &MemoryJournal) -> Agent {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(journal.clone()).session("log".into());
     let mut running: Running = agent.run("Go.").stream().expect("the session is free");
@@ -104,7 +104,7 @@ async fn void_attempt_is_no_turn_when_turns_are_limited() {
 
 #[tokio::test]
 async fn text_of_a_child_is_in_the_log_when_the_first_agent_is_acknowledged() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let inside = gate.clone();
     let work = stage::tool("work", move |_, cx: CallContext| {
         let script = Script::new().text("A child says.").delta_chars(1).wait_at(7, &inside);

@@ -44,7 +44,7 @@ async fn nothing_is_asked_when_a_cap_is_nothing() {
         (Caps { tokens: Some(0), ..Caps::default() }, Limit::Tokens),
         (Caps { requests: Some(0), ..Caps::default() }, Limit::Requests),
         (Caps { cost: Some(NanoUsd(0)), ..Caps::default() }, Limit::Money),
-        (Caps::default().wall(Duration::ZERO), Limit::Time),
+        (Caps { wall_ms: Some(0), ..Caps::default() }, Limit::Time),
     ];
     for (caps, limit) in table {
         for at in [AtLimit::End, AtLimit::LastTurn, AtLimit::Ask] {
@@ -63,7 +63,7 @@ async fn model_is_told_once_of_tokens_money_and_time() {
     let table = [
         Caps { tokens: Some(4_000), ..Caps::default() },
         Caps { cost: Some(NanoUsd(110_000 * 40)), ..Caps::default() },
-        Caps::default().wall(Duration::from_millis(39_500)),
+        Caps { wall_ms: Some(39_500), ..Caps::default() },
     ];
     for caps in table {
         let (model, agent) = worker(40, priced());
@@ -107,7 +107,7 @@ async fn limit_may_be_extended_again_and_again() {
         at_limit: AtLimit::Ask,
         ..Limits::default()
     };
-    let agent = agent.limits(limits).responder(|_, _| async { Some(Answer::extend(u64::MAX)) });
+    let agent = agent.limits(limits).responder(|_, _| async { Some(Answer::Extend { by: u64::MAX, message: None }) });
     let ran = tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await;
     let result = ran.expect("it ends").expect("it answers");
     assert!(result.is_finished(), "{:?}", result.outcome);
@@ -116,10 +116,10 @@ async fn limit_may_be_extended_again_and_again() {
 
 #[tokio::test(start_paused = true)]
 async fn run_ends_in_time_when_the_model_is_slow_to_answer() {
-    let gate = adjutant_llm::Gate::new();
+    let gate = adjutant_llm::Gate::default();
     let model = ScriptedModel::new([Script::new().text("Long answer.").delta_chars(4).wait_at(1, &gate)]);
     let limits =
-        Limits { caps: Caps::default().wall(Duration::from_secs(5)), at_limit: AtLimit::Ask, ..Limits::default() };
+        Limits { caps: Caps { wall_ms: Some(5_000), ..Caps::default() }, at_limit: AtLimit::Ask, ..Limits::default() };
     let agent = Agent::new(model).limits(limits);
     let ran = tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await;
     let result = ran.expect("it ends").expect("a limit is no error");

@@ -15,7 +15,8 @@ use adjutant_agent::{
 };
 use adjutant_context::{Compact, Strategy};
 use adjutant_llm::{CallResult, NanoUsd, Script, Status, Usage};
-use adjutant_tool::{Answer, Bound, Confirm, LimitOutput, Prefix, TimeOut, ToolSpec, Tools, Toolset, tool_fn};
+use adjutant_tool::{Answer, Bound, ToolSpec, Toolbox, Tools, Toolset, tool_fn};
+use futures_util::StreamExt;
 use serde_json::json;
 
 use super::stage::{agent, done, say, shown};
@@ -91,7 +92,7 @@ async fn sums_stay_at_their_end_when_numbers_are_too_large() {
     let all = Usage { input_uncached: u64::MAX, cache_read: u64::MAX, output: u64::MAX, ..Usage::default() };
     for caps in [
         Caps::default(),
-        Caps { tokens: Some(u64::MAX), cost: Some(NanoUsd(u64::MAX)), ..Caps::default() }.wall(Duration::MAX),
+        Caps { tokens: Some(u64::MAX), cost: Some(NanoUsd(u64::MAX)), wall_ms: Some(u64::MAX), ..Caps::default() },
     ] {
         let (_, agent) =
             agent(9_000, [say(json!({"text": "a"})).usage(all), say(json!({"text": "a"})).usage(all), done()]);
@@ -111,7 +112,9 @@ async fn run_can_be_stopped_when_an_effect_stops_it_and_someone_lets_it_go_on_fo
     let count = Arc::clone(&asked);
     let yes = move |_, _| {
         let times = count.fetch_add(1, Ordering::Relaxed);
-        async move { (times < 40).then(|| Answer::extend(1)).or(Some(Answer::decline())) }
+        async move {
+            (times < 40).then(|| Answer::Extend { by: 1, message: None }).or(Some(Answer::Decline { message: None }))
+        }
     };
     let agent = agent.effect(stops).responder(yes).limits(Limits { at_limit: AtLimit::Ask, ..Limits::default() });
     let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("a limit is no error");
@@ -127,7 +130,7 @@ async fn toolboxes_hold_when_they_are_stacked_and_their_tools_hidden() {
         Ok(CallResult::ok("late"))
     });
     let inner = Tools::new("box").tool(tool("loud", "é".repeat(5_000))).tool(slow).tool(tool("shy", "seen"));
-    let stacked = Prefix::new(TimeOut::new(LimitOutput::new(inner, 101), Duration::from_secs(2)), "my_");
+    let stacked = inner.limit_output(101).time_out(Duration::from_secs(2)).prefix("my_");
     let script =
         ["my_loud", "my_slow", "my_shy", "shy"].iter().fold(Script::new(), |it, name| it.call(*name, json!({})));
     let (model, agent) = agent(9_000, [script, done()]);
@@ -151,7 +154,7 @@ async fn nothing_runs_when_confirming_panics_or_nobody_answers() {
         async { Ok(CallResult::ok("done")) }
     });
     let (_, agent) = agent(9_000, [Script::new().call("act", json!({})), done()]);
-    let agent = agent.toolbox(Confirm::new(Tools::new("box").tool(inner)).when(|_, _| panic!("no idea")));
+    let agent = agent.toolbox(Tools::new("box").tool(inner).confirm_when(|_, _| panic!("no idea")));
     let ended = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends");
     assert_eq!(ran.load(Ordering::Relaxed), 0, "{ended:?}");
 }

@@ -141,7 +141,7 @@ async fn note_is_not_asked_for_when_no_tool_may_be_called() {
 async fn run_ends_when_someone_extends_a_limit_by_nothing_for_ever() {
     let (_, agent) = agent(9_000, (0..3).map(|_| say(json!({"text": "a"}))));
     let limits = Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() };
-    let agent = agent.limits(limits).responder(|_, _| async { Some(Answer::extend(0)) });
+    let agent = agent.limits(limits).responder(|_, _| async { Some(Answer::Extend { by: 0, message: None }) });
     let ran = tokio::time::timeout(Duration::from_secs(5), agent.run("Go.")).await;
     let result = ran.expect("it does not go on for ever").expect("a limit is no error");
     assert!(!result.is_finished(), "{:?}", result.outcome);

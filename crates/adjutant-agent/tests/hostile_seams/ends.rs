@@ -15,6 +15,7 @@ use adjutant_agent::{
 };
 use adjutant_llm::{CallResult, Entry, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::{
@@ -63,7 +64,7 @@ async fn until(running: &mut Running, wanted: impl Fn(&Event) -> bool) {
 async fn run_ends_when_it_is_cancelled_while_one_child_waits_and_one_works() {
     for way in WAYS {
         for replay in [Replay::Resumable, Replay::Once] {
-            let (journal, gate) = (MemoryJournal::default(), Gate::new());
+            let (journal, gate) = (MemoryJournal::default(), Gate::default());
             let agent = boss(&journal, both(way, &gate, replay));
             let mut running = agent.run("Go.").stream().expect("the session is free");
             if replay == Replay::Resumable {
@@ -124,7 +125,7 @@ async fn run_that_waits_for_a_child_ends_when_it_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn session_goes_on_when_its_run_is_dropped_while_children_work() {
     for way in WAYS {
-        let (journal, gate) = (MemoryJournal::default(), Gate::new());
+        let (journal, gate) = (MemoryJournal::default(), Gate::default());
         let agent = boss(&journal, both(way, &gate, Replay::Resumable));
         let mut running = agent.run("Go.").stream().expect("the session is free");
         until(&mut running, |it| it.who.depth == 1 && word(it) == "text_delta").await;
@@ -139,12 +140,16 @@ async fn session_goes_on_when_its_run_is_dropped_while_children_work() {
 async fn run_ends_when_its_time_is_over_while_children_work() {
     for way in WAYS {
         for capped in [false, true] {
-            let (journal, gate) = (MemoryJournal::default(), Gate::new());
+            let (journal, gate) = (MemoryJournal::default(), Gate::default());
             let agent = boss(&journal, both(way, &gate, Replay::Resumable)).world(Clock(tokio::time::Instant::now()));
             let agent = agent.session(adjutant_agent::LogId(super::stage::LOG.into())).take_over();
             let five = Duration::from_secs(5);
             let result = if capped {
-                agent.clone().limits(Limits { caps: Caps::default().wall(five), ..Limits::default() }).run("Go.").await
+                agent
+                    .clone()
+                    .limits(Limits { caps: Caps { wall_ms: Some(5_000), ..Caps::default() }, ..Limits::default() })
+                    .run("Go.")
+                    .await
             } else {
                 agent.run("Go.").deadline(five).await
             };
@@ -165,7 +170,7 @@ async fn run_ends_when_its_time_is_over_while_children_work() {
 async fn children_end_when_their_call_is_stopped_alone() {
     for way in WAYS {
         for replay in [Replay::Resumable, Replay::Pure] {
-            let (journal, gate) = (MemoryJournal::default(), Gate::new());
+            let (journal, gate) = (MemoryJournal::default(), Gate::default());
             let agent = boss(&journal, both(way, &gate, replay));
             let mut running = agent.run("Go.").stream().expect("the session is free");
             let mut call = None;
@@ -192,7 +197,7 @@ async fn children_end_when_their_call_is_stopped_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn children_end_when_their_call_runs_out_of_time() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let agent = boss(&journal, both(Waits::Approval, &gate, Replay::Resumable))
         .calls(|calls| calls.timeout = Some(Duration::from_secs(5)));
     let result = agent.run("Go.").await.expect("no failure");
@@ -202,7 +207,7 @@ async fn children_end_when_their_call_runs_out_of_time() {
 
 #[tokio::test]
 async fn steering_waits_for_the_results_when_a_child_is_at_work() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || endless(&inside)));
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -230,7 +235,7 @@ async fn steering_waits_for_the_results_when_a_child_is_at_work() {
 
 #[tokio::test]
 async fn early_call_ends_when_its_reply_is_interrupted() {
-    let (gate, begun) = (Gate::new(), tokio::sync::watch::Sender::new(0));
+    let (gate, begun) = (Gate::default(), tokio::sync::watch::Sender::new(0));
     let counts = begun.clone();
     let look = tool("look", Replay::Pure, move |cx: CallContext| {
         counts.send_modify(|it| *it += 1);
@@ -257,7 +262,7 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
 
 #[tokio::test]
 async fn session_is_busy_when_it_runs_and_nothing_changes_then() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || endless(&inside)));
     let mut running = agent.run("Go.").stream().expect("the session is free");

@@ -218,7 +218,7 @@ fn held(gate: &Gate) -> impl Model + 'static {
 
 #[tokio::test]
 async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || Agent::new(held(&inside))));
     agent.queue().follow_up("Later.").expect("there is room");

@@ -214,7 +214,8 @@ async fn approval_for_the_run_stays_with_its_child_when_siblings_ask() {
     let mut times = 0;
     while !result.is_finished() {
         times += 1;
-        let answers = pauses(&result).iter().map(|it| answered(&it.id, Answer::approve_for_run())).collect();
+        let answers =
+            pauses(&result).iter().map(|it| answered(&it.id, Answer::Approve { args: None, for_run: true })).collect();
         result = boss(&journal, work()).resume(answers).await.expect("it goes on");
     }
     assert_eq!((results(&result), times), (vec!["Stepped on. Stepped on.".to_owned()], 2));

@@ -55,7 +55,7 @@ impl Waits {
         match self {
             Waits::Approval => Answer::approve(),
             Waits::Body => Answer::give("this"),
-            Waits::External => Answer::result(CallResult::ok("stepped elsewhere")),
+            Waits::External => Answer::Return { result: CallResult::ok("stepped elsewhere").into() },
         }
     }
 

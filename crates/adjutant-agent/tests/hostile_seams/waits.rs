@@ -222,7 +222,7 @@ async fn requests_of_a_child_are_told_when_the_program_died_before_that() {
     for again in [true, false] {
         let cut = MemoryJournal::default();
         let mut owned = cut
-            .own(&LogId(LOG.into()), &Owner { takes_over: true, ..Owner::new() })
+            .own(&LogId(LOG.into()), &Owner { takes_over: true, ..Owner::default() })
             .await
             .expect("memory does not fail");
         owned.append(&whole[..told], Flush::Now).await.expect("memory does not fail");

@@ -8,7 +8,10 @@ use std::sync::{
 use adjutant_agent::{
     RunNo,
     instructions::{InstructionError, InstructionErrorKind, Instructions},
-    sections::{Section, SectionContext, SectionKind, Sections, resolve_system, section_fn, section_text},
+    sections::{
+        BEHAVIORAL_CONSTRAINTS, Section, SectionContext, SectionKind, Sections, resolve_system, section_fn,
+        section_text,
+    },
 };
 use adjutant_llm::ToolName;
 use async_trait::async_trait;
@@ -18,7 +21,7 @@ use serde_json::json;
 use super::{map, who};
 
 fn cx() -> SectionContext {
-    SectionContext::new(who(), RunNo(1))
+    SectionContext { who: who(), run: RunNo(1), state: Arc::default(), tools: Arc::default() }
 }
 
 async fn prompt(instructions: &str, sections: &Sections) -> Result<Arc<str>, InstructionError> {
@@ -38,7 +41,7 @@ fn custom(name: &str, after: SectionKind) -> SectionKind {
 async fn prompt_is_empty_when_there_is_nothing_to_say() {
     check(prompt("", &Sections::default()).await, "");
     let blank = Sections::default()
-        .project_context(" \n")
+        .section(section_text(SectionKind::ProjectContext, " \n"))
         .section(section_fn(SectionKind::Skills, async |_| Ok(None::<String>)));
     check(prompt(" \n", &blank).await, "");
 }
@@ -100,7 +103,9 @@ async fn sections_of_one_kind_share_their_tags_and_repeat_nothing() {
 
 #[tokio::test]
 async fn project_context_opens_with_a_note_once() {
-    let sections = Sections::default().project_context("Rust.").project_context("Two crates.");
+    let sections = Sections::default()
+        .section(section_text(SectionKind::ProjectContext, "Rust."))
+        .section(section_text(SectionKind::ProjectContext, "Two crates."));
     let resolved = prompt("", &sections).await.expect("nothing fails");
     let (note, rest) = resolved.split_once("\n\n").expect("a note");
     assert!(note.starts_with("<project_context>\n") && note.contains("as your own knowledge"), "{note}");
@@ -125,7 +130,7 @@ fn custom_section_is_refused_when_its_name_cannot_be_a_tag() {
     let long = "a".repeat(65);
     for name in ["", "A", "1a", "a b", "a>", "é", long.as_str(), "skills"] {
         let error = SectionKind::custom(name, &SectionKind::Identity).expect_err(name);
-        assert_eq!(error.kind(), InstructionErrorKind::Template);
+        assert_eq!(error.kind, InstructionErrorKind::Template);
         assert!(error.to_string().ends_with(&format!("{name:?}")), "{error}");
     }
     assert_eq!(custom(&long[1..], SectionKind::Identity).tag(), &long[1..]);
@@ -173,7 +178,7 @@ async fn section_is_refused_when_it_passes_its_limit() {
     assert_eq!(prompt("", &full(16_384)).await.expect("it fits").len(), 16_384 + "<identity>\n\n</identity>".len());
     let error = prompt("", &full(16_385)).await.expect_err("it is too long");
     let expect = (InstructionErrorKind::Limit, "section identity is longer than its limit: 16384 bytes");
-    assert_eq!((error.kind(), error.to_string().as_str()), expect);
+    assert_eq!((error.kind, error.to_string().as_str()), expect);
 
     let joined = full(16_000).section(section_text(SectionKind::Identity, "b".repeat(383)));
     prompt("", &joined).await.expect_err("both and what is between them are too long");
@@ -187,17 +192,26 @@ async fn section_is_refused_when_it_passes_its_limit() {
 
 #[tokio::test]
 async fn behavioral_constraints_are_there_by_choice_and_can_be_switched_off() {
-    let with = Sections::default().behavioral_constraints();
+    let with = Sections::default().section(section_text(SectionKind::BehavioralConstraints, BEHAVIORAL_CONSTRAINTS));
     let resolved = prompt("Be brief.", &with).await.expect("nothing fails");
     let (instructions, constraints) = resolved.split_once("\n\n").expect("two sections");
     assert_eq!(instructions, "<instructions>\nBe brief.\n</instructions>");
     assert_eq!(constraints.lines().filter(|line| line.starts_with("- ")).count(), 9);
     assert!(constraints.starts_with("<behavioral_constraints>\n- "), "{constraints}");
-    let twice = with.clone().behavioral_constraints();
+    let twice = with.clone().section(section_text(SectionKind::BehavioralConstraints, BEHAVIORAL_CONSTRAINTS));
     assert_eq!(prompt("Be brief.", &twice).await.expect("nothing fails"), resolved);
     check(prompt("Be brief.", &with.without(SectionKind::BehavioralConstraints)).await, "Be brief.");
     let off = Sections::default().without(SectionKind::BehavioralConstraints);
-    check(prompt("Be brief.", &off.merge(&Sections::default().behavioral_constraints())).await, "Be brief.");
+    check(
+        prompt(
+            "Be brief.",
+            &off.merge(
+                &Sections::default().section(section_text(SectionKind::BehavioralConstraints, BEHAVIORAL_CONSTRAINTS)),
+            ),
+        )
+        .await,
+        "Be brief.",
+    );
 }
 
 #[tokio::test]
@@ -221,7 +235,12 @@ async fn section_is_made_anew_from_what_each_run_shows() {
     let instructions = Instructions::from("a");
     let run = |run, tools: &[&str]| {
         let tools = tools.iter().map(|name| ToolName::from(*name));
-        SectionContext::new(who(), RunNo(run)).state(Arc::new(map(json!({"x": run})))).tools(tools)
+        SectionContext {
+            run: RunNo(run),
+            state: Arc::new(map(json!({"x": run}))),
+            tools: tools.into_iter().collect(),
+            ..cx()
+        }
     };
     check(resolve_system(&instructions, &sections, &run(1, &["add", "notes"])).await, "a");
     let expect = "<notes_protocol>\nscout 2 2\n</notes_protocol>\n\n<instructions>\na\n</instructions>";
@@ -245,7 +264,7 @@ impl Section for Directory {
 #[tokio::test]
 async fn prompt_fails_when_a_section_fails() {
     let error = prompt("a", &Sections::default().section(Directory)).await.expect_err("the section fails");
-    assert_eq!(error.kind(), InstructionErrorKind::Failed);
+    assert_eq!(error.kind, InstructionErrorKind::Failed);
     assert_eq!(&*error.explain(), "section available_agents could not be made: the registry is closed");
     let failing = section_fn(SectionKind::Skills, async |_| Err::<Option<String>, _>("no folder".into()));
     let error = prompt("a", &Sections::default().section(failing)).await.expect_err("the section fails");
@@ -261,6 +280,6 @@ async fn sections_can_be_rendered_again_after_one_panicked() {
     let shared = sections.clone();
     let caught = tokio::spawn(async move { prompt("", &shared).await }).await;
     assert!(caught.expect_err("the panic goes through").is_panic());
-    let again = sections.render("".into(), &SectionContext::new(who(), RunNo(2))).await;
+    let again = sections.render("".into(), &SectionContext { run: RunNo(2), ..cx() }).await;
     check(again, "<skills>\nfine\n</skills>");
 }

@@ -24,7 +24,7 @@ use super::{BoxDrive, Lines, all, only_end, stage, tell, told, told_by};
 async fn timeout_ends_the_drive_when_it_takes_too_long() {
     let (_, agent) = stage::agent([Script::new().call("hangs", json!({})), Script::new().text("Next.")]);
     let agent = agent.tool(stage::tool("hangs", |_, _| std::future::pending::<Result<CallResult, _>>()));
-    let limited = agent.clone().middleware(Timeout::new(Duration::from_secs(5)));
+    let limited = agent.clone().middleware(Timeout(Duration::from_secs(5)));
     let end = only_end(&all(&limited, "Go.").await);
     assert_eq!(end.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
     let statuses: Vec<_> = end.calls.iter().map(|call| call.result.status).collect();
@@ -35,7 +35,7 @@ async fn timeout_ends_the_drive_when_it_takes_too_long() {
 #[tokio::test(start_paused = true)]
 async fn timeout_lets_the_result_pass_when_there_is_time() {
     let (_, agent) = stage::agent([Script::new().text("Quick.")]);
-    let result = agent.middleware(Timeout::new(Duration::from_secs(5))).run("Go.").await;
+    let result = agent.middleware(Timeout(Duration::from_secs(5))).run("Go.").await;
     assert_eq!(result.expect("the run finishes").text(), "Quick.");
 }
 

@@ -37,13 +37,13 @@ async fn limit_is_extended_when_the_answer_says_so() {
 
 #[tokio::test]
 async fn limit_is_asked_about_again_when_it_was_extended_too_little() {
-    let (result, ran, requests) = answer(Answer::extend(1)).await;
+    let (result, ran, requests) = answer(Answer::Extend { by: 1, message: None }).await;
     assert_eq!((names(&result), ran.args().len(), requests), (vec!["main/limit/1/3/0".to_owned()], 3, 3));
 }
 
 #[tokio::test]
 async fn limit_ends_the_run_when_it_is_declined() {
-    for answered in [Answer::decline(), Answer::Expired] {
+    for answered in [Answer::Decline { message: None }, Answer::Expired] {
         let (result, ran, requests) = answer(answered).await;
         assert_eq!(result.outcome, Outcome::Limit { limit: Limit::Turns });
         // A last turn, whose call does not run.

@@ -26,7 +26,7 @@ async fn branch(cx: &CallContext, done: &Done, name: &str) -> Result<(), ToolErr
             Ok(())
         }
     };
-    let call = cx.call().expect("a call of a run");
+    let call = cx.who.call.expect("a call of a run");
     cx.once(&format!("{name} before"), || step(format!("{call} {name} before"))).await?;
     cx.ask(name, "What?").await?;
     cx.once(&format!("{name} after"), || step(format!("{call} {name} after"))).await

@@ -214,7 +214,7 @@ async fn answer_for_an_agent_under_the_first_one_counts_when_other_calls_go_on()
     let gate = Arc::new(Semaphore::new(0));
     let (agent, mut running) = below(&gate).await;
     // The child has asked, and its call may not have given way yet.
-    post(&agent, answer(BELOW, Answer::extend(5))).await;
+    post(&agent, answer(BELOW, Answer::Extend { by: 5, message: None })).await;
     until(&mut running, |kind| matches!(kind, EventKind::ToolFinished { name, .. } if name.as_str() == "work")).await;
     gate.add_permits(1);
     let events = rest(running).await;
@@ -226,7 +226,7 @@ async fn answer_for_an_agent_under_the_first_one_counts_when_the_run_is_parked()
     let gate = Arc::new(Semaphore::new(1));
     let (agent, running) = below(&gate).await;
     assert_eq!(names(result(&rest(running).await)), [BELOW]);
-    post(&agent, answer(BELOW, Answer::extend(5))).await;
+    post(&agent, answer(BELOW, Answer::Extend { by: 5, message: None })).await;
     let result = agent.resume(Vec::new()).await.expect("nothing is missing");
     assert_eq!(calls(&result).iter().map(|it| it.2.as_str()).collect::<Vec<_>>(), ["Stepped on.", "slow"]);
 }

@@ -109,7 +109,7 @@ async fn recover(agent: &Agent, journal: &Slow) {
 
 /// Posts one message before a run, and two while it goes on.
 async fn play(agent: Agent, journal: Slow, made: Arc<AtomicUsize>) {
-    drop(journal.own(&id(), &Owner::new()).await);
+    drop(journal.own(&id(), &Owner::default()).await);
     let say = async |text| {
         post(&agent, steer(text)).await;
         made.fetch_add(1, Ordering::SeqCst);
@@ -164,7 +164,7 @@ fn messages_are_heeded_once_when_the_program_was_left_at_any_poll() {
 /// A journal as a crash leaves it: the first records of a log, and all that was posted to it.
 async fn copy(records: &[Arc<Stamped>], posts: &[Post]) -> Slow {
     let journal = Slow::default();
-    let mut owned = journal.own(&id(), &Owner::new()).await.expect("it is free");
+    let mut owned = journal.own(&id(), &Owner::default()).await.expect("it is free");
     owned.append(records, Flush::Now).await.expect("memory does not fail");
     for post in posts {
         journal.post(&id(), post.clone()).await.expect("there is room");

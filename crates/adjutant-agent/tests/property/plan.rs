@@ -96,7 +96,8 @@ pub(crate) fn model(lines: &[Line]) -> Arc<ScriptedModel> {
 
 fn script(line: &Line) -> Script {
     let broken = || Error::new(ErrorKind::Network, "the connection broke");
-    let mut script = parts(&line.parts).warning(Warning::new(WarningKind::Degraded, "a little less than asked for"));
+    let mut script = parts(&line.parts)
+        .warning(Warning { kind: WarningKind::Degraded, message: "a little less than asked for".into() });
     for void in &line.void {
         script = script.after_retracted(parts(void).usage(Usage { output: 3, ..Usage::default() }), broken());
     }
@@ -129,7 +130,7 @@ pub(crate) fn tools(ran: &Ran) -> Vec<Box<dyn ErasedTool>> {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
         let ran = Arc::clone(ran);
         let body = move |_: Value, cx: CallContext| {
-            ran.lock().expect("nobody panics inside").extend(cx.call());
+            ran.lock().expect("nobody panics inside").extend(cx.who.call);
             body(name, cx)
         };
         Box::new(tool_fn(change(ToolSpec::new(name, "A tool.", schema)), body)) as Box<dyn ErasedTool>
@@ -162,7 +163,7 @@ async fn body(name: &str, cx: CallContext) -> Result<CallResult, ToolError> {
         "fails" => return Err(ToolError::failed("it did not work")),
         "hangs" => std::future::pending().await,
         "polite" => {
-            let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel().cancelled()).await;
+            let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel.cancelled()).await;
             cancelled.map_err(|_| ToolError::failed("nobody came"))?;
         }
         "maybe" => return Ok(CallResult { terminate: Terminate::IfAll, ..done }),
@@ -172,7 +173,7 @@ async fn body(name: &str, cx: CallContext) -> Result<CallResult, ToolError> {
                 cx.progress(Progress::text(step));
                 tokio::task::yield_now().await;
             }
-            cx.backend().charge(Usage { output: 1, ..Usage::default() });
+            cx.backend.charge(Usage { output: 1, ..Usage::default() });
         }
         _ => {}
     }

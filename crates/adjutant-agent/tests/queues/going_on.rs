@@ -95,7 +95,7 @@ async fn continue_fails_when_all_that_waits_is_denied() {
 
 #[tokio::test]
 async fn continue_loses_nothing_when_the_session_is_busy() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([says("0").wait_at(0, &gate), says("1"), says("2")]);
     let running = agent.run("Go.").stream().expect("the session is free");
     agent.queue().steer("a").expect("there is room");

@@ -11,7 +11,7 @@ use super::{
 
 #[tokio::test]
 async fn handle_withdraws_an_item_when_it_is_still_queued() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, agent) = agent([says("Well.").wait_at(0, &gate)]);
     let idle = agent.queue().steer("idle").expect("there is room");
     assert_eq!((idle.is_queued(), idle.item()), (true, None));
@@ -38,14 +38,13 @@ async fn handle_withdraws_nothing_when_its_item_was_placed() {
 }
 
 #[tokio::test]
-async fn handle_withdraws_nothing_when_it_is_of_another_session() {
+async fn handle_withdraws_from_its_own_session_when_another_has_the_same_place() {
     let (_, agent) = agent([]);
     let other = agent.new_session();
     let queued = agent.queue().steer("mine").expect("there is room");
     other.queue().steer("theirs").expect("there is room");
-    assert!(!other.queue().withdraw(&queued));
-    assert_eq!((waiting(&agent), waiting(&other)), (vec!["mine".to_owned()], vec!["theirs".to_owned()]));
-    assert!(agent.clone().queue().withdraw(&queued));
+    assert!(queued.withdraw());
+    assert_eq!((waiting(&agent), waiting(&other)), (vec![], vec!["theirs".to_owned()]));
 }
 
 fn filled(agent: &Agent) -> (bool, bool) {
@@ -59,9 +58,13 @@ fn queue_is_empty_when_its_lane_was_cleared() {
     type Clear = fn(&Agent) -> Vec<Entry>;
     let (steering, follow_up) = (["s1", "s2"], ["f1", "f2"]);
     let table: [(Clear, (bool, bool), Vec<&str>); 3] = [
-        (|agent| agent.queue().clear_lane(Lane::Steering), (false, true), steering.to_vec()),
-        (|agent| agent.queue().clear_lane(Lane::FollowUp), (true, false), follow_up.to_vec()),
-        (|agent| agent.queue().clear(), (false, false), [steering, follow_up].concat()),
+        (|agent| agent.queue().clear(&[Lane::Steering]), (false, true), steering.to_vec()),
+        (|agent| agent.queue().clear(&[Lane::FollowUp]), (true, false), follow_up.to_vec()),
+        (
+            |agent| agent.queue().clear(&[Lane::Steering, Lane::FollowUp]),
+            (false, false),
+            [steering, follow_up].concat(),
+        ),
     ];
     for (clear, left, given) in table {
         let (_, agent) = agent([]);
@@ -104,7 +107,7 @@ fn check_refused(agent: &Agent, queued: Result<adjutant_agent::Queued, adjutant_
 async fn message_is_refused_when_it_says_nothing_or_is_none() {
     let (_, agent) = agent([says("a"), says("b")]);
     check_refused(&agent, agent.queue().steer("  \n"), ErrorKind::Prompt);
-    check_refused(&agent, agent.queue().follow_up(UserMessage::new(vec![Content::text("")])), ErrorKind::Prompt);
+    check_refused(&agent, agent.queue().follow_up(UserMessage::from(vec![Content::text("")])), ErrorKind::Prompt);
     agent.run("Go.").await.expect("the run finishes");
     let turn = agent.log().transcript().last().map(|stored| stored.entry.clone()).expect("a turn");
     check_refused(&agent, agent.queue().steer(turn), ErrorKind::Prompt);
@@ -121,7 +124,7 @@ fn message_is_refused_when_its_lane_is_full() {
     }
     check_refused(&agent, agent.queue().steer("one too many"), ErrorKind::Full);
     agent.queue().follow_up("the other lane").expect("there is room");
-    assert_eq!(agent.queue().clear().len(), 1_001);
+    assert_eq!(agent.queue().clear(&[Lane::Steering, Lane::FollowUp]).len(), 1_001);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    CancelBy, EventKind, HookContext, Outcome, Verdict,
+    CancelBy, EventKind, HookContext, Lane, Outcome, Verdict,
     points::{MessagePlaced, MessageQueued},
 };
 use adjutant_llm::{Entry, Gate, UserMessage};
@@ -24,7 +24,7 @@ fn tell(told: &Told, what: &str, content: &Entry) {
 
 #[tokio::test]
 async fn hooks_are_told_when_a_message_is_queued_and_placed() {
-    let (gate, told) = (Gate::new(), Told::default());
+    let (gate, told) = (Gate::default(), Told::default());
     let (_, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a"), says("b")]);
     let (queued, placed) = (Arc::clone(&told), Arc::clone(&told));
     let agent = agent
@@ -113,7 +113,7 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
             hang();
             agent.run("Go.").stream().expect("the session is free")
         } else {
-            drop(agent.queue().clear());
+            drop(agent.queue().clear(&[Lane::Steering, Lane::FollowUp]));
             let running = agent.run("Go.").stream().expect("the session is free");
             agent.queue().follow_up("hang").expect("there is room");
             running
@@ -134,7 +134,7 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
 
 #[tokio::test]
 async fn run_ends_when_an_observer_of_the_queue_hangs() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a")]);
     let agent = agent.on(|_: HookContext, _: MessageQueued| std::future::pending::<Verdict<MessageQueued>>());
     let mut running = agent.run("Go.").stream().expect("the session is free");

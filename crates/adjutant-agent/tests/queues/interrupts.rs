@@ -15,7 +15,7 @@ use super::{
 
 #[tokio::test]
 async fn interrupting_steer_ends_the_reply_when_the_model_is_speaking() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let speaking = Script::new().text("One two").call("work", json!({})).delta_chars(4).wait_at(1, &gate);
     let (model, agent) = agent([speaking, says("Three.")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -65,8 +65,8 @@ async fn interrupting_steer_waits_when_tools_are_at_work() {
             handle.queue().interrupt("Quick.").expect("there is room");
             // Time passes only when nothing else can move: whatever would stop this body has done so.
             tokio::time::sleep(Duration::from_millis(1)).await;
-            seen.lock().expect("no panic inside").push(cx.cancel().clone());
-            Ok(adjutant_llm::CallResult::ok(if cx.cancel().is_cancelled() { "stopped" } else { "ok" }))
+            seen.lock().expect("no panic inside").push(cx.cancel.clone());
+            Ok(adjutant_llm::CallResult::ok(if cx.cancel.is_cancelled() { "stopped" } else { "ok" }))
         }
     }));
     let result = agent.run("Go.").await.expect("the run finishes");

@@ -20,7 +20,7 @@ use super::{
 
 #[tokio::test]
 async fn queues_stay_when_the_run_is_cancelled() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a"), says("b"), says("c")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
@@ -150,7 +150,7 @@ async fn item_goes_back_when_its_record_cannot_be_committed() {
 
 /// A log whose run was cancelled while three messages waited, one of which was then withdrawn.
 async fn left(journal: &MemoryJournal) -> LogId {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let agent = Agent::new(ScriptedModel::new([says("One two").delta_chars(4).wait_at(1, &gate)]));
     let agent = agent.journal(journal.clone());
     let mut running = agent.run("Go.").stream().expect("the session is free");

@@ -50,7 +50,7 @@ async fn steer_is_placed_before_the_next_request_when_a_tool_is_at_work() {
 
 #[tokio::test]
 async fn steer_keeps_the_run_going_when_the_reply_was_an_answer() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("Three.")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
@@ -120,7 +120,7 @@ async fn follow_ups_chain_when_each_gets_an_answer() {
 
 #[tokio::test]
 async fn steering_goes_first_when_follow_ups_wait_too() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, agent) = agent([says("0").wait_at(0, &gate), says("1"), says("2")]);
     agent.queue().follow_up("follow").expect("there is room");
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -206,7 +206,7 @@ async fn queue_keeps_its_order_when_threads_fill_it() {
 
 #[tokio::test]
 async fn queue_events_are_in_order_when_items_are_placed() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts = [calling(1), says("One two").delta_chars(4).wait_at(1, &gate), Script::new().text("End.")];
     let (_, agent) = agent(scripts);
     let handle = agent.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Continue, ErrorKind, Journal, MemoryJournal, Record, Seq};
+use adjutant_agent::{Agent, Continue, ErrorKind, Journal, Lane, MemoryJournal, Record, Seq};
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FinishReason, Gate, Reply, ScriptedModel, Status, Summary, Turn,
     UserMessage,
@@ -44,7 +44,7 @@ async fn append_is_recorded_when_the_log_is_opened_again() {
 
 #[tokio::test]
 async fn append_is_refused_when_the_session_runs() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = agent([says("0").wait_at(0, &gate)]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     running.next().await.expect("a run begins");
@@ -106,7 +106,7 @@ async fn new_session_leaves_the_configuration_and_what_waits() {
     let (steer, follow) =
         (agent.queue().steer("a").expect("there is room"), agent.queue().follow_up("b").expect("there is room"));
     let old = agent.session_id().clone();
-    assert_eq!(agent.queue().clear().len(), 2);
+    assert_eq!(agent.queue().clear(&[Lane::Steering, Lane::FollowUp]).len(), 2);
     agent = agent.new_session();
     assert_ne!(agent.session_id(), &old);
     assert_eq!((agent.log().transcript().len(), !agent.queue().is_empty()), (0, false));
@@ -121,7 +121,7 @@ async fn new_session_leaves_the_configuration_and_what_waits() {
 
 #[tokio::test]
 async fn session_can_be_used_when_a_run_was_left_and_something_was_appended() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, agent) = agent([says("0").wait_at(0, &gate), says("1")]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     running.next().await.expect("a run begins");

@@ -150,7 +150,7 @@ impl Stage {
                 }
             }
             Move::Clear => {
-                for entry in self.agent.queue().clear() {
+                for entry in self.agent.queue().clear(&[Lane::Steering, Lane::FollowUp]) {
                     assert!(self.withdrawn.insert(text(&entry)), "a message was withdrawn twice");
                 }
             }

@@ -19,7 +19,7 @@ async fn export(journal: &MemoryJournal, name: &str) -> Vec<u8> {
 /// What comes of a file in an empty journal; it has nothing if that is an error.
 async fn import(file: &[u8]) -> Result<MemoryJournal, adjutant_agent::JournalError> {
     let journal = MemoryJournal::default();
-    match sessions(&journal).import(file).await {
+    match sessions(&journal).import(file, |_, _| {}).await {
         Ok(info) => {
             assert_eq!(all(&journal).await, [info.log]);
             Ok(journal)
@@ -72,7 +72,10 @@ async fn session_is_the_same_when_it_was_carried_in_a_file() {
     let other = import(&export(&journal, "a").await).await.expect("the file is whole");
     assert_eq!(stored(&other, &id("a")).await, stored(&journal, &id("a")).await);
     let [one, two] = [&journal, &other].map(sessions);
-    assert_eq!(two.info(&id("a")).await.expect("it is there").about, one.info(&id("a")).await.expect("there").about);
+    assert_eq!(
+        two.journal().info(&id("a")).await.expect("it is there").about,
+        one.journal().info(&id("a")).await.expect("there").about
+    );
     assert!(two.verify(&id("a")).await.is_ok());
     assert_eq!(export(&other, "a").await.len(), export(&journal, "a").await.len());
 }
@@ -82,9 +85,9 @@ async fn name_must_be_free_when_a_session_is_imported() {
     let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["x"])).await;
     let (file, sessions) = (export(&journal, "a").await, sessions(&journal));
-    assert_eq!(kind(sessions.import(&file[..]).await), JournalErrorKind::Exists);
-    assert_eq!(kind(sessions.import_with(&file[..], |name, _| *name = id("")).await), JournalErrorKind::Invalid);
-    let info = sessions.import_with(&file[..], |name, _| *name = id("b/../c")).await.expect("the name is free");
+    assert_eq!(kind(sessions.import(&file[..], |_, _| {}).await), JournalErrorKind::Exists);
+    assert_eq!(kind(sessions.import(&file[..], |name, _| *name = id("")).await), JournalErrorKind::Invalid);
+    let info = sessions.import(&file[..], |name, _| *name = id("b/../c")).await.expect("the name is free");
     assert_eq!(info.log, id("b/../c"));
     assert_eq!(all(&journal).await, [id("a"), id("b/../c")]);
 }
@@ -99,7 +102,7 @@ async fn empty_session_is_carried_when_it_has_only_a_description() {
     };
     sessions(&journal).create(&id("a"), about.clone()).await.expect("the name is free");
     let other = import(&export(&journal, "a").await).await.expect("the file is whole");
-    assert_eq!(sessions(&other).info(&id("a")).await.expect("it is there").about, about);
+    assert_eq!(sessions(&other).journal().info(&id("a")).await.expect("it is there").about, about);
 }
 
 #[tokio::test]
@@ -131,7 +134,7 @@ async fn file_is_refused_when_it_is_cut_at_any_byte() {
     let cuts = (0..file.len()).map(|end| &file[..end]);
     for cut in cuts.chain((0..large.len()).step_by(997).map(|end| &large[..end])) {
         let error = import(cut).await.expect_err("it is not whole");
-        assert_eq!(error.kind(), JournalErrorKind::Corrupt, "{}: {error}", cut.len());
+        assert_eq!(error.kind, JournalErrorKind::Corrupt, "{}: {error}", cut.len());
     }
     let mut longer = file.clone();
     longer.push(b'\n');
@@ -149,7 +152,7 @@ async fn file_is_refused_when_any_byte_is_changed() {
             let mut file = file.clone();
             file[at] ^= by;
             let error = import(&file).await.expect_err("it is not what was written");
-            let kind = error.kind();
+            let kind = error.kind;
             assert!(matches!(kind, JournalErrorKind::Corrupt | JournalErrorKind::Version), "{at} {by}: {error}");
         }
     }
@@ -187,7 +190,7 @@ async fn file_is_refused_when_it_is_sealed_and_yet_wrong() {
         assert!(lines[line].contains(from), "{what}");
         lines[line] = lines[line].replace(from, to);
         let error = import(&sealed(&lines)).await.expect_err(what);
-        assert_eq!(error.kind(), expect, "{what}: {}", message(&error));
+        assert_eq!(error.kind, expect, "{what}: {}", message(&error));
     }
     assert_eq!(kind(import(b"").await), JournalErrorKind::Corrupt);
     assert_eq!(kind(import(&[b'x'; 5_000]).await), JournalErrorKind::Corrupt);
@@ -200,7 +203,7 @@ async fn nothing_is_left_when_the_disk_is_full_while_importing() {
     let file = export(&journal, "a").await;
     for left in 0..3 {
         let full = Full { journal: journal.clone(), left: Arc::new(AtomicUsize::new(left)) };
-        let made = Sessions::new(Arc::new(full)).import_with(&file[..], |name, _| *name = id("b")).await;
+        let made = Sessions::new(Arc::new(full)).import(&file[..], |name, _| *name = id("b")).await;
         assert_eq!(kind(made), JournalErrorKind::Io);
         assert_eq!(all(&journal).await, [id("a")]);
     }
@@ -235,9 +238,9 @@ fn futures_may_move_between_threads_when_they_are_made() {
     fn is_send<T: Send>(_: &T) {}
     let sessions = sessions(&MemoryJournal::default());
     let (id, mut out): (LogId, Vec<u8>) = (id("a"), Vec::new());
-    is_send(&sessions.import(&b""[..]));
+    is_send(&sessions.import(&b""[..], |_, _| {}));
     is_send(&sessions.export(&id, &mut out));
-    is_send(&sessions.fork(&id, &id));
+    is_send(&sessions.fork(&id, None, &id));
     is_send(&sessions.diff(&id, &id));
     is_send(&sessions.tree(&id));
     is_send(&sessions.verify(&id));
@@ -251,8 +254,8 @@ async fn file_is_refused_when_it_says_too_much_of_a_session() {
     for about in [json!({"agent": huge, "labels": []}), json!({"parent": [huge, 1], "labels": []})] {
         let header = json!({"format": "adjutant-session", "version": 1, "id": "a", "created_ms": 0, "about": about});
         let file = format!("{header}\n");
-        let refused = sessions(&journal).import(file.as_bytes()).await.expect_err("it is too long");
-        assert_eq!(refused.kind(), JournalErrorKind::Invalid, "{refused}");
+        let refused = sessions(&journal).import(file.as_bytes(), |_, _| {}).await.expect_err("it is too long");
+        assert_eq!(refused.kind, JournalErrorKind::Invalid, "{refused}");
     }
     assert_eq!(journal.list(&LogQuery::default()).await.expect("memory lists").logs, []);
 }

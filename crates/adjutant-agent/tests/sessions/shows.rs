@@ -210,7 +210,7 @@ async fn calls_are_shortened_when_they_are_long() {
 async fn kinds_have_one_word_each_when_they_are_written() {
     let kinds = [ShownKind::FollowUp, ShownKind::Prompt, ShownKind::Void];
     for kind in kinds {
-        assert_eq!(serde_json::to_value(kind).expect("it is JSON"), kind.as_str());
+        assert_eq!(serde_json::to_value(kind).expect("it is JSON"), kind.to_string());
     }
     assert_eq!(format!("{:>8}|", ShownKind::Void), "    void|");
 }

@@ -34,7 +34,7 @@ pub(crate) async fn all(journal: &MemoryJournal) -> Vec<LogId> {
 
 #[track_caller]
 pub(crate) fn kind<T>(result: Result<T, JournalError>) -> JournalErrorKind {
-    result.err().expect("it fails").kind()
+    result.err().expect("it fails").kind
 }
 
 /// An error and what caused it.
@@ -53,7 +53,7 @@ pub(crate) async fn stored(journal: &MemoryJournal, log: &LogId) -> Vec<StoredRe
 
 /// A log of these records.
 pub(crate) async fn write(journal: &MemoryJournal, name: &str, records: &[Arc<Stamped>]) {
-    let mut log = journal.own(&id(name), &Owner::new()).await.expect("the log is free");
+    let mut log = journal.own(&id(name), &Owner::default()).await.expect("the log is free");
     log.append(records, Flush::Now).await.expect("memory does not fail");
 }
 

@@ -30,7 +30,7 @@ impl Journal for Given {
     }
 
     fn read(&self, log: &LogId, _: Seq) -> RecordStream {
-        Box::pin(stream::iter([Err(JournalError::missing(log))]))
+        Box::pin(stream::iter([Err(JournalError::of_log(JournalErrorKind::Missing, log))]))
     }
 
     fn stored(&self, _: &LogId, _: Seq) -> StoredStream {
@@ -109,7 +109,7 @@ async fn missed(whole: &[StoredRecord], samples: u64) -> Vec<(usize, usize, u8)>
         tried.insert(no);
         match verify(changed, whole.len()).await {
             // A record that stands at another place is noticed there.
-            Err(error) if error.kind() == JournalErrorKind::Corrupt => {
+            Err(error) if error.kind == JournalErrorKind::Corrupt => {
                 assert!(error.to_string().contains(&format!("record {}", no + 1)), "{no} {error}");
             }
             _ => missed.push((no, at, by)),
@@ -180,6 +180,6 @@ async fn record_is_found_when_it_cannot_follow() {
     let outcome = Outcome::Finished { reply: Arc::new(reply), why: Completion::Answer };
     write(&journal, "a", &stamped([Record::Ended { run: RunNo(1), outcome }])).await;
     let error = sessions(&journal).verify(&id("a")).await.expect_err("no run is open");
-    assert_eq!(error.kind(), JournalErrorKind::Corrupt);
+    assert_eq!(error.kind, JournalErrorKind::Corrupt);
     assert_eq!(message(&error), "log \"a\" does not fold at record 1: record 1 cannot follow: no run is open");
 }

@@ -9,6 +9,7 @@ use adjutant_agent::{
 use adjutant_llm::{CallResult, Gate, Script, ScriptedModel};
 use adjutant_tool::{CallContext, Replay, ToolErrorKind};
 use async_trait::async_trait;
+use futures_util::StreamExt;
 
 use super::desk::{calls, events, helper, last, open, parent, record, records, results, said, says, tool, work};
 
@@ -20,7 +21,7 @@ fn endless(gate: &Gate) -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn children_end_before_their_call_when_it_returns() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let agent = parent(work(move |cx| {
         let gate = gate.clone();
         async move {
@@ -74,7 +75,7 @@ async fn call_ends_when_a_child_ignores_the_wish_to_stop() {
 
 #[tokio::test(start_paused = true)]
 async fn children_are_cancelled_when_the_parent_is() {
-    let (gate, journal) = (Gate::new(), MemoryJournal::default());
+    let (gate, journal) = (Gate::default(), MemoryJournal::default());
     let deep = gate.clone();
     let agent = parent(work(move |cx| {
         let gate = deep.clone();
@@ -111,7 +112,7 @@ async fn children_are_cancelled_when_the_parent_is() {
 
 #[tokio::test(start_paused = true)]
 async fn child_is_cancelled_alone_when_it_is_stopped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let inside = gate.clone();
     let agent = parent(work(move |cx| {
         let gate = inside.clone();
@@ -138,7 +139,7 @@ async fn child_is_cancelled_alone_when_it_is_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn child_is_cancelled_when_its_handle_says_so() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let agent = parent(work(move |cx| {
         let gate = gate.clone();
         async move {
@@ -155,7 +156,7 @@ async fn child_is_cancelled_when_its_handle_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn child_is_cancelled_when_nobody_waits_for_it_any_more() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let agent = parent(work(move |cx| {
         let gate = gate.clone();
         async move {
@@ -181,7 +182,7 @@ async fn parent_goes_on_when_a_child_fails() {
         let run = bad.stream("Well?")?;
         let good = open(&cx, "b", helper(&["Good."])).await?.run("Well?").await?;
         let failed = run.finish().await.expect_err("nothing is scripted");
-        assert_eq!(failed.kind(), ToolErrorKind::Failed);
+        assert_eq!(failed.kind, ToolErrorKind::Failed);
         let source = std::error::Error::source(&failed).expect("a cause").to_string();
         Ok(CallResult::ok(format!("{failed}: {source}; {}", good.text())))
     }));

@@ -12,6 +12,7 @@ use adjutant_agent::{
 };
 use adjutant_llm::{CallResult, Gate, ScriptedModel, UserMessage};
 use adjutant_tool::{CallContext, Replay, ToolError};
+use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -32,7 +33,7 @@ fn gated(text: &'static str, gate: &Gate) -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn kept_child_goes_on_when_its_call_has_ended() {
-    let (gate, heard) = (Gate::new(), Arc::new(Notify::new()));
+    let (gate, heard) = (Gate::default(), Arc::new(Notify::new()));
     let (opened, hears) = (gate.clone(), Arc::clone(&heard));
     let begin = tool("work", Replay::Once, move |cx| {
         let (child, hears) = (gated("Found it.", &opened), Arc::clone(&hears));
@@ -73,7 +74,7 @@ async fn kept_child_goes_on_when_its_call_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn kept_child_ends_when_its_run_does() {
     let journal = MemoryJournal::default();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let agent = parent(work(move |cx| {
         let gate = gate.clone();
         async move {
@@ -153,19 +154,19 @@ async fn nothing_is_kept_when_the_run_has_ended() {
     agent.run("Go.").await.expect("the run finishes");
     let (spawn, line) = spawn.lock().expect("nobody panics inside").take().expect("made");
     let late = spawn.keep("a", helper(&["Never."]).into()).await.expect_err("the run has ended");
-    assert_eq!(late.message(), "too late: the call that opens agents has ended");
+    assert_eq!(&*late.message, "too late: the call that opens agents has ended");
     line.app("late", 1, json!(null));
     line.steer(UserMessage::text("For later.")).expect("it waits for the next run");
     assert!(!agent.queue().is_empty());
     assert_eq!(
-        RunLine::of(&CallContext::detached()).expect_err("no run").message(),
+        &*RunLine::of(&CallContext::detached()).expect_err("no run").message,
         "only a call of a run has a line to one"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn run_parks_when_its_kept_children_are_done() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let opened = gate.clone();
     let begin = tool("work", Replay::Once, move |cx| {
         let child = gated("Found it.", &opened);
@@ -213,7 +214,7 @@ async fn use_of_a_kept_child_is_counted_when_the_program_died() {
     first.run("Go.").await.expect("the run finishes");
     let log = records(&whole, first.session_id()).await;
     let returned = log.iter().position(|it| matches!(it.record, Record::Returned { .. })).expect("the call returns");
-    let mut own = journal.own(first.session_id(), &Owner::new()).await.expect("nobody has it");
+    let mut own = journal.own(first.session_id(), &Owner::default()).await.expect("nobody has it");
     own.append(&log[..=returned], Flush::Now).await.expect("there is room");
     drop(own);
     let model = ScriptedModel::new([says("Done.")]);

@@ -39,7 +39,7 @@ async fn usage_counts_once_for_every_ancestor_when_a_child_spends() {
 async fn external_usage_counts_for_all_ancestors_when_a_tool_reports_it() {
     let agent = parent(work(|cx| async move {
         let child = parent(work(|cx: CallContext| async move {
-            cx.backend().charge(usage(7, 0));
+            cx.backend.charge(usage(7, 0));
             Ok(CallResult::ok("charged"))
         }));
         let child = open(&cx, "a", child).await?.run("Go.").await?;

@@ -40,7 +40,7 @@ impl Count {
             async move {
                 let _dropped = dropped;
                 cx.progress(Progress::text("looking"));
-                cx.backend().charge(Usage { output: 7, ..Usage::default() });
+                cx.backend.charge(Usage { output: 7, ..Usage::default() });
                 if hangs {
                     std::future::pending::<()>().await;
                 }
@@ -69,7 +69,7 @@ fn held(gate: &Gate) -> Script {
 
 /// Runs to the gate; gives how many bodies have begun there.
 async fn begun_at_the_gate(change: impl FnOnce(Agent) -> Agent, spec: ToolSpec) -> usize {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let (_, agent) = agent([held(&gate), Script::new().text("Done.")]);
     let agent = change(agent.tool(count.tool(spec, false)));
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
@@ -107,7 +107,7 @@ async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
 
 #[tokio::test]
 async fn call_runs_once_when_it_began_early() {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let (_, agent) = agent([held(&gate), Script::new().text("Done.")]);
     let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), false));
     let task = tokio::spawn(told(agent.run("Go.").stream().expect("the session is free")));
@@ -124,7 +124,7 @@ async fn call_runs_once_when_it_began_early() {
 
 #[tokio::test]
 async fn early_call_is_the_call_when_it_is_admitted() {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let (_, agent) = agent([held(&gate), Script::new().text("Done.")]);
     gate.open();
     let result = agent
@@ -140,7 +140,7 @@ async fn early_call_is_the_call_when_it_is_admitted() {
 
 #[tokio::test]
 async fn early_call_is_dropped_when_its_reply_is_retracted() {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let cause = Error::new(ErrorKind::Overloaded, "busy");
     let script = Script::new().text("Never mind.").after_retracted(held(&gate), cause);
     let (_, agent) = agent([script]);
@@ -156,7 +156,7 @@ async fn early_call_is_dropped_when_its_reply_is_retracted() {
 
 #[tokio::test]
 async fn early_call_is_dropped_when_its_reply_is_cut_off() {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let (_, agent) = agent([held(&gate).stop(FinishReason::Length), Script::new().text("Done.")]);
     let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), true));
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
@@ -170,7 +170,7 @@ async fn early_call_is_dropped_when_its_reply_is_cut_off() {
 
 #[tokio::test]
 async fn early_call_is_dropped_when_the_run_is_cancelled() {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let (_, agent) = agent([held(&gate)]);
     let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), true));
     let running = agent.run("Go.").stream().expect("the session is free");
@@ -185,7 +185,7 @@ async fn early_call_is_dropped_when_the_run_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_calls_begin_early_than_may_run_together() {
-    let (gate, count) = (Gate::new(), Count::new());
+    let (gate, count) = (Gate::default(), Count::new());
     let script = (0..5).fold(Script::new(), |script, n| script.call("look", json!({"n": n})));
     let (_, agent) = agent([script.wait_at(1_000, &gate), Script::new().text("Done.")]);
     let agent = agent

@@ -66,7 +66,7 @@ async fn history_keeps_a_result_whole_when_the_model_is_shown_less() {
         let conversation: Arc<Conversation> = cx.get().expect("a call of a run knows its conversation");
         let call = args["call"].as_str().and_then(|call| call.parse().ok()).expect("a call id");
         let found = conversation.result(&call).map_or("nothing".into(), |result| result.text());
-        Ok(CallResult::ok(format!("{} of {} entries", found, conversation.history().len())))
+        Ok(CallResult::ok(format!("{} of {} entries", found, conversation.history.len())))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
     let notice = "abcd\n[output cut: the first 4 of 8 bytes are shown; \"recall\" gives the rest, call c1_0_0]";

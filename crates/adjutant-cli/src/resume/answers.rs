@@ -149,9 +149,9 @@ fn denial(args: &Resume, pause: &Pause) -> Answer {
 /// Reads a text as an answer: a result, an extension, or a value, which is the text itself if that fits, else JSON.
 fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
     match pause.ask.kind {
-        AskKind::External => Ok(Answer::result(CallResult::ok(text))),
+        AskKind::External => Ok(Answer::Return { result: CallResult::ok(text).into() }),
         AskKind::Limit => match text.trim().parse() {
-            Ok(by) => Ok(Answer::extend(by)),
+            Ok(by) => Ok(Answer::Extend { by, message: None }),
             Err(error) => {
                 let problem = Problem::new(Exit::Usage, format!("by how much a limit is extended is a number: {text}"));
                 Err(problem.cause(&error))

@@ -73,7 +73,7 @@ async fn from(
     input: impl io::Read + Send,
 ) -> Result<adjutant::agent::LogInfo, Problem> {
     let mut named = Vec::new();
-    let imported = sessions.import_with(BufReader::new(input), |log, about| {
+    let imported = sessions.import(BufReader::new(input), |log, about| {
         if let Some(name) = &args.name {
             *log = id(name);
         }
@@ -83,7 +83,7 @@ async fn from(
     let imported = imported.await;
     let drop = |label: &Arc<str>| tell(&format!("notice: this label is not taken over: {}", plain::line(label)));
     named.iter().filter(|_| imported.is_ok()).for_each(drop);
-    imported.map_err(|error| match error.kind() {
+    imported.map_err(|error| match error.kind {
         JournalErrorKind::Exists => trouble::of_journal(&error).hint("--as gives it another name"),
         // The file is damaged, not a session.
         JournalErrorKind::Corrupt => Problem::of(Exit::Failed, &error).hint("nothing was imported"),

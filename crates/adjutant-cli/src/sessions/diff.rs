@@ -18,7 +18,7 @@ pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {
 }
 
 fn text(diff: &Diff, names: [&str; 2]) -> String {
-    if diff.is_same() {
+    if diff.beyond == [0, 0] {
         return format!("both hold the same {} records\n", diff.shared);
     }
     let mut text = format!("the first {} records are the same\n", diff.shared);

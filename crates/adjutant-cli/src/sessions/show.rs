@@ -73,7 +73,7 @@ fn text_of(args: &Show, shown: &TimelineItem) -> String {
     if args.json {
         return serde_json::to_string(shown).map(plain::json_line).unwrap_or_default();
     }
-    let head = format!("{:>4} {}{:9}", shown.seq.0, "  ".repeat(usize::from(shown.depth)), shown.kind.as_str());
+    let head = format!("{:>4} {}{:9}", shown.seq.0, "  ".repeat(usize::from(shown.depth)), shown.kind);
     let margin = " ".repeat(head.chars().count() + 1);
     let text = match shown.kind {
         ShownKind::Pause => plain::whole(&shown.text).into(),

@@ -24,10 +24,7 @@ pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
     let sessions = store.sessions();
     let from = named::find(&sessions, &args.name).await?;
     let to = id(&args.new);
-    let forked = match args.seq {
-        Some(seq) => sessions.fork_at(&from.log, Seq(seq), &to).await,
-        None => sessions.fork(&from.log, &to).await,
-    };
+    let forked = sessions.fork(&from.log, args.seq.map(Seq), &to).await;
     let info = forked.map_err(|error| trouble::of_session(&error, &args.new))?;
     // The labels stay the same: they tell what it is about, and which calls wait for approval.
     let labels: Vec<&str> = from.about.labels.iter().map(|label| &**label).collect();
@@ -75,9 +72,9 @@ async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
             Ok(Exit::Finished)
         }
         // It was deleted since it was listed.
-        Err(error) if error.kind() == JournalErrorKind::Missing => Ok(Exit::Finished),
+        Err(error) if error.kind == JournalErrorKind::Missing => Ok(Exit::Finished),
         Err(error) => {
-            let what = if error.kind() == JournalErrorKind::Corrupt { "is damaged" } else { "cannot be checked" };
+            let what = if error.kind == JournalErrorKind::Corrupt { "is damaged" } else { "cannot be checked" };
             let problem = Problem::new(Exit::Failed, format!("the session {what}: {shown}")).cause_of(&error);
             Ok(problem.report())
         }
@@ -102,7 +99,7 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
         let name = &info.log.0;
         match sessions.delete(&info.log).await {
             // It was named twice, or someone else has deleted it.
-            Err(error) if error.kind() == JournalErrorKind::Missing => {}
+            Err(error) if error.kind == JournalErrorKind::Missing => {}
             deleted => {
                 deleted.map_err(|error| trouble::of_session(&error, name))?;
                 write(&format!("deleted {}\n", plain::line(name)))?;

@@ -142,9 +142,9 @@ fn last_reply_alone_is_shown_when_that_is_wished() {
 #[test]
 fn warnings_are_told_when_there_are_some() {
     let script = Script::new()
-        .warning(Warning::new(WarningKind::Degraded, "offline: a planner"))
-        .warning(Warning::new(WarningKind::OptionDropped, "x was dropped"))
-        .warning(Warning::new(WarningKind::FellBack, "p/m failed: overloaded"))
+        .warning(Warning { kind: WarningKind::Degraded, message: "offline: a planner".into() })
+        .warning(Warning { kind: WarningKind::OptionDropped, message: "x was dropped".into() })
+        .warning(Warning { kind: WarningKind::FellBack, message: "p/m failed: overloaded".into() })
         .text("Cut")
         .stop(FinishReason::Length);
     let expect = [

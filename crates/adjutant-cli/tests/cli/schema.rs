@@ -83,7 +83,7 @@ fn run_has_its_own_code_when_no_answer_fits() {
 #[test]
 fn answer_has_no_more_time_than_the_run_when_it_is_asked_for_again() {
     let (_dir, path, _) = schema(&count());
-    let gate = Gate::new();
+    let gate = Gate::default();
     let server = serve([says("none"), says("{\"files\": 1}").wait_at(0, &gate)]);
     let seen = seen(run(Vendor::Anthropic, &server, &["Hi", "--schema", &path, "--timeout", "0.3", "--quiet"]));
     seen.check(124, "", "error: the run did not end within 300ms\nhint: --timeout sets the time\n");

@@ -38,7 +38,7 @@ fn rest(mut child: Child, mut stdout: impl Read) -> Seen {
 #[test]
 fn run_keeps_what_was_said_when_ctrl_c_is_pressed() {
     for vendor in VENDORS {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([says("So far so good, so far").delta_chars(6).wait_at(2, &gate)]);
         let mut child = run(vendor, &server, &["Hi"]).spawn().expect("the command starts");
         let mut stdout = child.stdout.take().expect("it is piped");
@@ -97,7 +97,7 @@ fn command_ends_at_once_when_ctrl_c_is_pressed_twice() {
 
 #[test]
 fn run_ends_with_its_own_code_when_the_deadline_comes() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let server = serve([says("Too late").wait_at(0, &gate)]);
     let seen = seen(run(Vendor::Anthropic, &server, &["Hi", "--timeout", "0.05", "--quiet"]));
     seen.check(124, "", "error: the run did not end within 50ms\nhint: --timeout sets the time\n");

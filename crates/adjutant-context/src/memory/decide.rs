@@ -136,7 +136,7 @@ impl Memories {
         let metadata = ids::metadata("extraction", Some(new.source), self.world.now_ms());
         match self.add_embedded(id, Arc::clone(new.text), metadata, new.vector.clone()).await {
             Ok(fact) => learned.added.push(fact),
-            Err(error) if error.kind() == MemoryErrorKind::Exists => learned.known += 1,
+            Err(error) if error.kind == MemoryErrorKind::Exists => learned.known += 1,
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
                 learned.warnings.push(format!("a fact could not be added: {}", adjutant_agent::chain(&error)).into());
@@ -148,7 +148,7 @@ impl Memories {
 
 /// True if trying later may help: any other fault with one fact keeps no other fact from being kept.
 fn is_fatal(error: &MemoryError) -> bool {
-    error.is_retryable() || error.kind() == MemoryErrorKind::Corrupt
+    error.is_retryable() || error.kind == MemoryErrorKind::Corrupt
 }
 
 async fn decide(text: &str, near: &[Remembered], model: &Metered<'_>) -> Result<Vec<Value>, MemoryError> {

@@ -158,8 +158,9 @@ fn shape() -> Result<Shape<Facts>, MemoryError> {
 }
 
 pub(super) fn compiled<T: serde::de::DeserializeOwned>(format: Format) -> Result<Shape<T>, MemoryError> {
-    let shape = Shape::of(format).map_err(|error| failed("the form of an answer could not be made", error))?;
-    Ok(shape.repairs(REPAIRS))
+    let mut shape = Shape::of(format).map_err(|error| failed("the form of an answer could not be made", error))?;
+    shape.repairs = REPAIRS;
+    Ok(shape)
 }
 
 pub(super) fn failed(what: &str, error: adjutant_llm::Error) -> MemoryError {

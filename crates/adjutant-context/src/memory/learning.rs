@@ -87,7 +87,7 @@ impl Learning {
 
 fn tell(cx: &DriveContext, message: Arc<str>) {
     tracing::warn!(session = &*cx.log.0, "{message}");
-    cx.warn(Warning::new(WarningKind::HookFailed, message));
+    cx.warn(Warning { kind: WarningKind::HookFailed, message });
 }
 
 /// The name of the conversation: that of its session, with the thread of an agent under another one.

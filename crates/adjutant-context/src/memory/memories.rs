@@ -37,8 +37,10 @@ pub struct Memories {
     pub(super) embedder: Option<Arc<dyn Embedder>>,
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) world: Arc<dyn World>,
-    pub(super) limit: usize,
-    pub(super) min_score: f64,
+    /// The number of facts that a search gives: 5 by default, [`MAX_REMEMBERED`] at most.
+    pub limit: usize,
+    /// The lowest [`Remembered::score`] of a fact that a search gives, 0 to 1; 0.2 by default.
+    pub min_score: f64,
     pub(super) meter: Arc<Meter>,
     pub(super) background: Arc<Background>,
     /// Only one part of a conversation is read at a time.
@@ -78,20 +80,6 @@ impl Memories {
         self
     }
 
-    /// Sets how many facts a search gives; 5 without it, [`MAX_REMEMBERED`] at most.
-    #[must_use]
-    pub fn limit(mut self, facts: usize) -> Self {
-        self.limit = facts;
-        self
-    }
-
-    /// Sets how well a fact fits at least ([`Remembered::score`], 0 to 1); 0.2 without it.
-    #[must_use]
-    pub fn min_score(mut self, score: f64) -> Self {
-        self.min_score = score;
-        self
-    }
-
     /// Sets clock and ids.
     #[must_use]
     pub fn world(mut self, world: impl World + 'static) -> Self {
@@ -121,15 +109,7 @@ impl Memories {
     /// # Errors
     /// `Io`.
     pub async fn search(&self, query: &str) -> Result<Vec<Remembered>, MemoryError> {
-        self.search_with(query, self.limit, self.min_score).await
-    }
-
-    /// The best facts for a query: at most `limit`, and those only that score `min_score` (0 to 1) at least.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub async fn search_with(&self, query: &str, limit: usize, min_score: f64) -> Result<Vec<Remembered>, MemoryError> {
-        self.search_on(query, (limit, min_score), &self.meter).await
+        self.search_on(query, &self.meter).await
     }
 
     /// Changes the text of a fact, and metadata: what is `Null` is removed, what is not named stays.
@@ -211,14 +191,9 @@ impl Memories {
         self.store.update(&self.owner, id, change).await
     }
 
-    pub(super) async fn search_on(
-        &self,
-        query: &str,
-        bounds: (usize, f64),
-        meter: &Meter,
-    ) -> Result<Vec<Remembered>, MemoryError> {
+    pub(super) async fn search_on(&self, query: &str, meter: &Meter) -> Result<Vec<Remembered>, MemoryError> {
         let query = words::cut(query.trim(), MAX_QUERY_BYTES);
-        if query.is_empty() || bounds.0 == 0 {
+        if query.is_empty() || self.limit == 0 {
             return Ok(Vec::new());
         }
         let vector = match self.embed(&[query.into()], Purpose::Query, meter).await {
@@ -228,7 +203,7 @@ impl Memories {
                 None
             }
         };
-        self.search_near(query, vector.as_ref(), bounds).await
+        self.search_near(query, vector.as_ref(), (self.limit, self.min_score)).await
     }
 
     /// The best facts for a query whose vector is known.
@@ -261,7 +236,7 @@ impl Memories {
             let message = format!("{} could not embed {} texts", info.id, texts.len());
             MemoryError::new(MemoryErrorKind::Model, message).with_source(error)
         })?;
-        meter.add(made.usage, info.cost(&made.usage));
+        meter.add(made.usage, info.price.map(|price| price.cost(&made.usage)));
         Ok(made.vectors.into_iter().map(|numbers| Vector { model: info.id.clone(), numbers }).collect())
     }
 }

@@ -53,9 +53,8 @@ impl Effect for Recall {
             return Ok(Vec::new());
         }
         let meter = Meter::under(&self.memories.meter);
-        let bounds = (self.memories.limit, self.memories.min_score);
         let query = said.join("\n");
-        let search = tokio::time::timeout(PATIENCE, self.memories.search_on(&query, bounds, &meter));
+        let search = tokio::time::timeout(PATIENCE, self.memories.search_on(&query, &meter));
         let found = search.await.unwrap_or_else(|_| Err(late()));
         let spent = meter.spent();
         if spent.usage.total() > 0 {

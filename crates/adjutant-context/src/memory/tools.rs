@@ -69,7 +69,7 @@ where
             let done = work.await;
             let spent = task.meter.spent().usage;
             if spent.total() > 0 {
-                task.cx.backend().charge(spent);
+                task.cx.backend.charge(spent);
             }
             done.map(CallResult::ok).map_err(|error| refused(&error))
         }
@@ -86,15 +86,14 @@ impl MemoryCall {
         let id = self.key().unwrap_or_else(|| FactId(Uuid::from_u128(memories.world.id()).to_string().into()));
         match memories.add_as(id.clone(), Arc::clone(&text), metadata, &self.meter).await {
             // The call was run before; it is done.
-            Err(error) if error.kind() == MemoryErrorKind::Exists => {}
+            Err(error) if error.kind == MemoryErrorKind::Exists => {}
             other => drop(other?),
         }
         Ok(format!("Stored: {}", line(&id, &text)))
     }
 
     async fn recall(&self) -> Result<String, MemoryError> {
-        let bounds = (self.memories.limit, self.memories.min_score);
-        let found = self.memories.search_on(&self.args.query, bounds, &self.meter).await?;
+        let found = self.memories.search_on(&self.args.query, &self.meter).await?;
         if found.is_empty() {
             return Ok("No relevant memories found".to_owned());
         }
@@ -130,7 +129,7 @@ impl MemoryCall {
 
     /// The id that comes of the call; none outside a run.
     fn key(&self) -> Option<FactId> {
-        let (who, call) = (self.cx.who(), self.cx.call()?);
+        let (who, call) = (&self.cx.who, self.cx.who.call?);
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
         // Without a log there is no call that could be run again; the agent's id keeps those of several agents apart.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
@@ -145,7 +144,7 @@ fn line(id: &FactId, text: &str) -> String {
 /// Returns the error that a model is told of a failure. An id of someone else and one that never was are the same to
 /// it.
 fn refused(error: &MemoryError) -> ToolError {
-    match error.kind() {
+    match error.kind {
         MemoryErrorKind::Missing => {
             ToolError::failed("there is no memory of that id; hint: recall_memories shows the ids")
         }

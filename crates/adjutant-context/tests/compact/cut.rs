@@ -52,7 +52,7 @@ async fn run_ends_as_it_should_when_it_is_cut_around_a_compaction() {
     let id = first.session_id().clone();
     for cut in 1..all.len() {
         let copy = MemoryJournal::default();
-        let mut log = copy.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is free");
+        let mut log = copy.own(&id, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is free");
         log.append(&all[..cut], Flush::Now).await.expect("memory does not fail");
         drop(log);
         let later = agent().journal(copy.clone()).session(id.clone());

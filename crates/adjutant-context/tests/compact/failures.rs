@@ -105,7 +105,7 @@ async fn compact_leaves_out_the_oldest_when_the_summary_fails_and_something_must
 
 #[tokio::test]
 async fn run_ends_without_a_trace_of_it_when_it_is_cancelled_while_a_summary_is_written() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let (worker, slow) = (Worker::new(24), writer(move |_| Script::new().text("Notes.").wait_at(0, &held)));
     let agent = worker.agent(1_200).effect(Compact { model: Some(slow.model.clone()), ..Compact::default() });

@@ -16,7 +16,7 @@ fn agent(memories: &Memories, answers: usize) -> Agent {
 #[tokio::test(start_paused = true)]
 async fn flush_waits_when_a_run_is_still_being_read() {
     let (_, memories) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let memories = memories.model(ScriptedModel::new([finds(&["The user is Ada."]).wait_at(0, &gate)]));
     let result = agent(&memories, 1).run("I am Ada.").await.expect("the run finishes");
     gate.reached().await;
@@ -50,7 +50,7 @@ async fn flush_returns_when_nothing_waits() {
 #[tokio::test]
 async fn runs_of_a_session_are_read_once_when_they_end_quickly() {
     let (_, memories) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let helper =
         Arc::new(ScriptedModel::new([finds(&["The user is Ada."]).wait_at(0, &gate), finds(&["The user likes tea."])]));
     let memories = memories.model(Arc::clone(&helper));
@@ -85,7 +85,7 @@ async fn missed_part_is_read_after_the_next_run_when_the_model_failed() {
 #[tokio::test]
 async fn session_is_left_for_later_when_too_many_wait() {
     let (_, memories) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts = std::iter::once(finds(&[]).wait_at(0, &gate)).chain((0..64).map(|_| finds(&[])));
     let helper = Arc::new(ScriptedModel::new(scripts));
     let memories = memories.model(Arc::clone(&helper));
@@ -112,7 +112,7 @@ async fn session_is_left_for_later_when_too_many_wait() {
 #[test]
 fn interrupted_reading_is_made_up_for_when_a_runtime_ended_under_it() {
     let (_, memories) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts = [finds(&["Never said."]).wait_at(0, &gate), finds(&["The user is Ada."])];
     let memories = memories.model(ScriptedModel::new(scripts));
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -100,7 +100,7 @@ async fn part_is_read_again_when_the_model_failed() {
     let (model, memories) = with(&memories, scripts);
     let history = said(&["I am Ada."]);
     let error = memories.learn("s", &history).await.expect_err("the model fails");
-    assert_eq!((error.kind(), error.is_retryable()), (MemoryErrorKind::Model, true));
+    assert_eq!((error.kind, error.is_retryable()), (MemoryErrorKind::Model, true));
     // Garbage is sent back for repair once.
     memories.learn("s", &history).await.expect_err("the model talks");
     assert_eq!((model.requests().len(), texts(&memories).await.len()), (3, 0));
@@ -130,7 +130,7 @@ async fn part_is_read_again_when_the_store_failed_and_nothing_is_kept_twice() {
     let (store, memories) = ada();
     let embedder = adjutant_llm::HashEmbedder::new(64);
     let memories = memories.embedder(embedder);
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, memories) = with(
         &memories,
         [finds(&["The user is Ada."]).wait_at(0, &gate), finds(&["The user is Ada.", "Tea is liked."])],
@@ -144,7 +144,7 @@ async fn part_is_read_again_when_the_store_failed_and_nothing_is_kept_twice() {
     store.fail(true);
     gate.open();
     let error = reading.await.expect("no panic").expect_err("the disk is gone");
-    assert_eq!(error.kind(), MemoryErrorKind::Io);
+    assert_eq!(error.kind, MemoryErrorKind::Io);
     store.fail(false);
     learn(&memories, &history).await;
     assert_eq!(texts(&memories).await, ["Tea is liked.", "The user is Ada."]);
@@ -153,7 +153,7 @@ async fn part_is_read_again_when_the_store_failed_and_nothing_is_kept_twice() {
 #[tokio::test]
 async fn part_is_read_once_when_two_read_it_at_a_time() {
     let (_, memories) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, memories) = with(&memories, [finds(&["The user is Ada."]).wait_at(0, &gate)]);
     let history = said(&["I am Ada."]);
     let read = || {
@@ -174,7 +174,7 @@ async fn part_is_read_once_when_two_read_it_at_a_time() {
 #[tokio::test]
 async fn slower_process_keeps_nothing_when_two_read_one_session() {
     let (store, slow) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, slow) = with(&slow, [finds(&["Ada is the user."]).wait_at(0, &gate)]);
     let (_, fast) = with(&of(&store, "ada"), [finds(&["The user is Ada."])]);
     let history = said(&["I am Ada."]);
@@ -254,5 +254,5 @@ async fn learning_is_refused_when_there_is_no_model() {
     let (_, memories) = ada();
     add(&memories, &["The user is Ada."]).await;
     let error = memories.learn("s", &said(&["I am Ada."])).await.expect_err("there is no model");
-    assert_eq!(error.kind(), MemoryErrorKind::Invalid);
+    assert_eq!(error.kind, MemoryErrorKind::Invalid);
 }

@@ -43,9 +43,9 @@ async fn owners_are_apart_when_they_share_a_store_and_know_ids() {
     let eve = of(&store, "eve");
     let fact = memories.add("Ada's secret tea.", Metadata::new()).await.expect("there is room");
     let missing = |kind| assert_eq!(kind, MemoryErrorKind::Missing);
-    missing(eve.update(&fact.id, "Gone.", Metadata::new()).await.expect_err("not hers").kind());
-    missing(eve.delete(&fact.id).await.expect_err("not hers").kind());
-    missing(memories.delete(&FactId("none".into())).await.expect_err("never was").kind());
+    missing(eve.update(&fact.id, "Gone.", Metadata::new()).await.expect_err("not hers").kind);
+    missing(eve.delete(&fact.id).await.expect_err("not hers").kind);
+    missing(memories.delete(&FactId("none".into())).await.expect_err("never was").kind);
     assert_eq!(eve.get(&fact.id).await.expect("the store works"), None);
     assert_eq!((found(&eve, "tea").await, texts(&eve).await), (vec![], vec![]));
     assert_eq!(texts(&memories).await, ["Ada's secret tea."]);
@@ -59,9 +59,9 @@ async fn facts_are_refused_before_anyone_is_paid_when_they_are_empty_or_too_larg
     let known = of(&store, "ada").add("Tea.", Metadata::new()).await.expect("there is room").id;
     for text in ["", " \n", &"x".repeat(MAX_FACT_BYTES + 1)] {
         let error = memories.add(text, Metadata::new()).await.expect_err("not a fact");
-        assert_eq!(error.kind(), MemoryErrorKind::Invalid);
+        assert_eq!(error.kind, MemoryErrorKind::Invalid);
         let error = memories.update(&known, text, Metadata::new()).await.expect_err("not a fact");
-        assert_eq!(error.kind(), MemoryErrorKind::Invalid);
+        assert_eq!(error.kind, MemoryErrorKind::Invalid);
     }
     assert!(embedder.requests().is_empty());
     assert!(memories.add("x".repeat(MAX_FACT_BYTES), Metadata::new()).await.is_ok());
@@ -82,8 +82,9 @@ async fn search_keeps_to_limit_and_threshold_when_they_are_set() {
     let (_, memories) = ada();
     add(&memories, &["green tea", "black tea", "tea in the morning at work", "coffee"]).await;
     let found = |limit, min| {
-        let memories = memories.clone();
-        async move { memories.search_with("green tea today", limit, min).await.expect("the store works").len() }
+        let mut memories = memories.clone();
+        (memories.limit, memories.min_score) = (limit, min);
+        async move { memories.search("green tea today").await.expect("the store works").len() }
     };
     assert_eq!((found(5, 0.0).await, found(2, 0.0).await, found(0, 0.0).await), (3, 2, 0));
     assert_eq!((found(5, 0.5).await, found(5, 0.6).await, found(usize::MAX, 1.0).await), (2, 1, 1));
@@ -94,7 +95,9 @@ async fn search_fuses_both_when_there_is_an_embedder_and_meters_it() {
     let (store, _) = ada();
     let info =
         EmbedderInfo { price: Some(Price::dollars(1.0, 0.0, 0.0, 0.0)), ..EmbedderInfo::new("scripted/hash", 256) };
-    let memories = of(&store, "ada").embedder(HashEmbedder::with_info(info));
+    let mut embedder = HashEmbedder::new(256);
+    embedder.info = info;
+    let memories = of(&store, "ada").embedder(embedder);
     add(&memories, &["green tea", "black tea", "coffee"]).await;
     of(&store, "ada2").add("green tea", Metadata::new()).await.expect("there is room");
     let best = found(&memories, "green tea").await;
@@ -117,6 +120,6 @@ async fn search_goes_on_by_words_when_the_embedder_fails_but_nothing_is_added_ha
     let memories = memories.embedder(broken);
     assert_eq!(found(&memories, "tea").await, [("green tea".to_owned(), 1.0)]);
     let error = memories.add("black tea", Metadata::new()).await.expect_err("there is no vector");
-    assert_eq!((error.kind(), error.is_retryable()), (MemoryErrorKind::Model, true));
+    assert_eq!((error.kind, error.is_retryable()), (MemoryErrorKind::Model, true));
     assert_eq!(texts(&memories).await, ["green tea"]);
 }

@@ -120,7 +120,7 @@ async fn failed_run_is_left_alone() {
 #[tokio::test]
 async fn stop_is_heeded_when_learning_takes_long() {
     let (_, memories) = ada();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let memories = memories.model(ScriptedModel::new([finds(&["The user is Ada."]).wait_at(0, &gate)]));
     let agent = agent(&memories, [answer("Hello.")]);
     let running = tokio::spawn({

@@ -125,7 +125,7 @@ async fn store_keeps_one_fact_when_the_same_call_is_run_again() {
 
     use adjutant_agent::LogId;
     use adjutant_llm::CallId;
-    use adjutant_tool::{CallContextBuilder, Cancel, Detached};
+    use adjutant_tool::{CallContext, Cancel, Detached};
 
     let (_, memories) = ada();
     let who = Identity::root("main".into(), "a", "a");
@@ -134,8 +134,8 @@ async fn store_keeps_one_fact_when_the_same_call_is_run_again() {
     let run = |log: &str, block| {
         let mut who = who.clone();
         who.call = Some(CallId { turn: 1, attempt: 0, block });
-        let cx = CallContextBuilder::new(Arc::new(who), Cancel::new(), Arc::new(Detached));
-        store.call(json!({"fact": "Tea."}), cx.put(Arc::new(LogId(log.into()))).build())
+        let cx = CallContext::new(Arc::new(who), Cancel::new(), Arc::new(Detached));
+        store.call(json!({"fact": "Tea."}), cx.put(Arc::new(LogId(log.into()))))
     };
     let first = run("one", 0).await.expect("it is stored").text();
     assert_eq!(run("one", 0).await.expect("it is stored").text(), first);

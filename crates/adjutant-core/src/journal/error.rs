@@ -10,9 +10,11 @@ use super::{Holder, LogId};
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct JournalError {
-    kind: JournalErrorKind,
+    /// The kind of the error: it tells a caller what to do about it.
+    pub kind: JournalErrorKind,
     message: Arc<str>,
-    holder: Option<Arc<Holder>>,
+    /// The holder of the log, if another owner has it.
+    pub holder: Option<Arc<Holder>>,
     source: Option<Cause>,
 }
 
@@ -61,20 +63,15 @@ impl JournalError {
         Self::new(JournalErrorKind::ReadOnly, message)
     }
 
-    /// Another owner has taken the log over.
-    pub fn fenced(log: &LogId) -> Self {
-        let message = format!("log {:?} has been taken over by another owner", log.0);
-        Self::new(JournalErrorKind::Fenced, message)
-    }
-
-    /// No log has that name.
-    pub fn missing(log: &LogId) -> Self {
-        Self::new(JournalErrorKind::Missing, format!("no log is called {:?}", log.0))
-    }
-
-    /// A log of that name exists.
-    pub fn exists(log: &LogId) -> Self {
-        Self::new(JournalErrorKind::Exists, format!("a log is called {:?} already", log.0))
+    /// The error of a log that was taken over, is missing or exists already, in words that name it.
+    pub fn of_log(kind: JournalErrorKind, log: &LogId) -> Self {
+        let message = match kind {
+            JournalErrorKind::Missing => format!("no log is called {:?}", log.0),
+            JournalErrorKind::Exists => format!("a log is called {:?} already", log.0),
+            JournalErrorKind::Fenced => format!("log {:?} has been taken over by another owner", log.0),
+            _ => format!("log {:?} could not be used", log.0),
+        };
+        Self::new(kind, message)
     }
 
     /// The journal cannot do that.
@@ -89,11 +86,6 @@ impl JournalError {
         self
     }
 
-    /// Returns the kind of the error, which tells a caller what to do about it.
-    pub fn kind(&self) -> JournalErrorKind {
-        self.kind
-    }
-
     /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, JournalErrorKind::Io | JournalErrorKind::Owned)
@@ -102,10 +94,5 @@ impl JournalError {
     /// The time to wait before trying again, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.holder.as_ref().and_then(|holder| holder.left)
-    }
-
-    /// The holder of the log, if another owner has it.
-    pub fn holder(&self) -> Option<&Holder> {
-        self.holder.as_deref()
     }
 }

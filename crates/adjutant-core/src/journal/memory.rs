@@ -63,7 +63,7 @@ impl MemoryJournal {
     }
 
     fn log(&self, log: &LogId) -> Result<Arc<Mutex<StoredLog>>, JournalError> {
-        lock(&self.logs).get(log).cloned().ok_or_else(|| JournalError::missing(log))
+        lock(&self.logs).get(log).cloned().ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
     }
 }
 
@@ -115,7 +115,7 @@ impl Journal for MemoryJournal {
             let mut kept = lock(&kept);
             let known = kept.owner().filter(|known| *known != &owner.id && !owner.takes_over);
             if let Some(known) = known {
-                return Err(JournalError::owned(log, super::Holder::new(Arc::clone(known))));
+                return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(known), ..Default::default() }));
             }
             kept.epoch.0 += 1;
             kept.owner = Some(MemoryHolder { owner: Arc::clone(&owner.id), held: Arc::downgrade(&held) });
@@ -189,14 +189,14 @@ impl Journal for MemoryJournal {
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         to.check()?;
         let mut logs = lock(&self.logs);
-        let kept = logs.get(from).ok_or_else(|| JournalError::missing(from))?;
+        let kept = logs.get(from).ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, from))?;
         if let Some(owner) = lock(kept).owner() {
-            return Err(JournalError::owned(from, super::Holder::new(Arc::clone(owner))));
+            return Err(JournalError::owned(from, super::Holder { owner: Arc::clone(owner), ..Default::default() }));
         }
         if logs.contains_key(to) {
-            return Err(JournalError::exists(to));
+            return Err(JournalError::of_log(JournalErrorKind::Exists, to));
         }
-        let Some(kept) = logs.remove(from) else { return Err(JournalError::missing(from)) };
+        let Some(kept) = logs.remove(from) else { return Err(JournalError::of_log(JournalErrorKind::Missing, from)) };
         logs.insert(to.clone(), kept);
         for other in logs.values() {
             if let Some((parent, _)) = lock(other).about.parent.as_mut().filter(|(parent, _)| parent == from) {
@@ -208,9 +208,9 @@ impl Journal for MemoryJournal {
 
     async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
         let mut logs = lock(&self.logs);
-        let kept = logs.get(log).ok_or_else(|| JournalError::missing(log))?;
+        let kept = logs.get(log).ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
         if let Some(owner) = lock(kept).owner() {
-            return Err(JournalError::owned(log, super::Holder::new(Arc::clone(owner))));
+            return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(owner), ..Default::default() }));
         }
         logs.remove(log);
         Ok(())
@@ -262,7 +262,7 @@ impl MemoryLog {
     /// Returns the stored log, as long as nobody has taken over.
     fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
-        if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::fenced(&self.id)) }
+        if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, &self.id)) }
     }
 }
 

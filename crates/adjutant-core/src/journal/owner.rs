@@ -24,7 +24,7 @@ pub struct Owner {
 }
 
 /// The holder of a log, with the time that is left to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
     /// The id of the owner: by itself, its process and its machine stand in front.
     pub owner: Arc<str>,
@@ -32,34 +32,6 @@ pub struct Holder {
     pub since: Option<Duration>,
     /// The time that is left of its lease; none if it lasts as long as its process.
     pub left: Option<Duration>,
-}
-
-impl Owner {
-    /// An owner that no program was before. Its id begins with the process and the machine, for people.
-    pub fn new() -> Self {
-        static PROGRAM: OnceLock<String> = OnceLock::new();
-        static OWNERS: AtomicU64 = AtomicU64::new(1);
-        let program = PROGRAM.get_or_init(|| {
-            let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            let host = host.trim().chars().filter(|it| it.is_ascii_graphic()).take(MAX_HOST).collect::<String>();
-            let host = if host.is_empty() { host } else { format!("@{host}") };
-            format!("process {}{host}, {}", std::process::id(), Uuid::new_v4().as_simple())
-        });
-        let number = OWNERS.fetch_add(1, Ordering::Relaxed);
-        Self::named(format!("{program}-{number}"))
-    }
-
-    /// The owner with this id.
-    pub fn named(id: impl Into<Arc<str>>) -> Self {
-        Self { id: id.into(), takes_over: false }
-    }
-}
-
-impl Holder {
-    /// The owner with this id.
-    pub fn new(owner: impl Into<Arc<str>>) -> Self {
-        Self { owner: owner.into(), since: None, left: None }
-    }
 }
 
 impl fmt::Display for Holder {
@@ -74,8 +46,18 @@ impl fmt::Display for Holder {
 }
 
 impl Default for Owner {
+    /// An owner that no program was before. Its id begins with the process and the machine, for people.
     fn default() -> Self {
-        Self::new()
+        static PROGRAM: OnceLock<String> = OnceLock::new();
+        static OWNERS: AtomicU64 = AtomicU64::new(1);
+        let program = PROGRAM.get_or_init(|| {
+            let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            let host = host.trim().chars().filter(|it| it.is_ascii_graphic()).take(MAX_HOST).collect::<String>();
+            let host = if host.is_empty() { host } else { format!("@{host}") };
+            format!("process {}{host}, {}", std::process::id(), Uuid::new_v4().as_simple())
+        });
+        let number = OWNERS.fetch_add(1, Ordering::Relaxed);
+        Self { id: format!("{program}-{number}").into(), takes_over: false }
     }
 }
 

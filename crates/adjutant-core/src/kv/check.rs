@@ -20,7 +20,7 @@ pub fn check_key(key: &str) -> Result<(), KvStoreError> {
 ///
 /// # Errors
 /// `Invalid` if a key, a value or the number of changes is too large, or a key stands twice.
-pub fn check_write(changes: &[Change]) -> Result<(), KvStoreError> {
+pub(crate) fn check_write(changes: &[Change]) -> Result<(), KvStoreError> {
     if changes.len() > MAX_WRITE {
         return Err(invalid(format!("a write has {} changes; it may have {MAX_WRITE}", changes.len())));
     }

@@ -10,7 +10,8 @@ use super::Version;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct KvStoreError {
-    kind: KvStoreErrorKind,
+    /// The kind of the error: it tells a caller what to do about it.
+    pub kind: KvStoreErrorKind,
     message: Arc<str>,
     source: Option<Cause>,
 }
@@ -55,11 +56,6 @@ impl KvStoreError {
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.source = Some(source.into());
         self
-    }
-
-    /// Returns the kind of the error, which tells a caller what to do about it.
-    pub fn kind(&self) -> &KvStoreErrorKind {
-        &self.kind
     }
 
     /// True if the same attempt may succeed later.

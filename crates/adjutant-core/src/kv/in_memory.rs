@@ -82,7 +82,8 @@ impl StoreData {
         let before = self.version(&key).or_else(|| self.removals.get(&key).copied());
         match change.put {
             Some((value, text)) => {
-                self.items.insert(Arc::clone(&key), Item::new(Arc::clone(&key), value, text, version, now_ms));
+                self.items
+                    .insert(Arc::clone(&key), Item { key: Arc::clone(&key), value, text, version, changed_ms: now_ms });
                 self.removals.remove(&key);
                 self.changes.insert((version, Arc::clone(&key)), Kind::Put);
             }

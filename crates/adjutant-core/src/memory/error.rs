@@ -8,7 +8,8 @@ use adjutant_llm::Cause;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct MemoryError {
-    kind: MemoryErrorKind,
+    /// The kind of the error: it tells a caller what to do about it.
+    pub kind: MemoryErrorKind,
     message: Arc<str>,
     source: Option<Cause>,
 }
@@ -44,11 +45,6 @@ impl MemoryError {
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.source = Some(source.into());
         self
-    }
-
-    /// Returns the kind of the error, which tells a caller what to do about it.
-    pub fn kind(&self) -> MemoryErrorKind {
-        self.kind
     }
 
     /// True if the same attempt may succeed later.

@@ -10,7 +10,6 @@ use crate::digest::Digest;
 
 /// The parts that requests are made with besides the conversation; recorded when they change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Config {
     /// The model.
     pub model: ModelId,
@@ -35,11 +34,6 @@ pub struct Difference {
 }
 
 impl Config {
-    /// A fingerprint of these parts.
-    pub fn new(model: ModelId, system: Digest, tools: BTreeMap<ToolName, Digest>, options: Value) -> Self {
-        Self { model, system, tools, options }
-    }
-
     /// The fields in which a later fingerprint differs from this one, in order.
     pub fn differences(&self, now: &Config) -> Vec<Difference> {
         let (recorded, now) = (self.fields(), now.fields());

@@ -88,14 +88,14 @@ impl AcknowledgedPart {
     /// The text of a finished block that holds nothing else.
     pub fn only_text<'a>(kind: &BlockKind, content: &'a Block) -> Option<&'a str> {
         match (kind, content) {
-            (BlockKind::Text, Block::Text(text)) if text.extra.is_empty() => Some(&text.text),
+            (BlockKind::Text, Block::Text(text)) if text.extra.is_null() => Some(&text.text),
             (BlockKind::Thinking, Block::Thinking(it))
-                if it.signature.is_none() && !it.redacted && it.extra.is_empty() =>
+                if it.signature.is_none() && !it.redacted && it.extra.is_null() =>
             {
                 Some(&it.text)
             }
             (BlockKind::Call { id, name }, Block::Call(call))
-                if call.id == *id && call.name == *name && call.wire_id.is_none() && call.extra.is_empty() =>
+                if call.id == *id && call.name == *name && call.wire_id.is_none() && call.extra.is_null() =>
             {
                 Some(&call.args)
             }

@@ -35,12 +35,14 @@ pub struct EventFold {
     pub until: Option<Seq>,
     /// The newest record that was given: the place to read on from.
     pub at: Seq,
-    ready: VecDeque<Event>,
+    /// The events of the records that were given, to be taken from the front.
+    pub ready: VecDeque<Event>,
     /// The end of a run, until it is known whether it was overruled.
     pub ended: Option<Event>,
     /// True if replies that did not come are passed over, because the listener has heard them; false by default.
     pub silent: bool,
-    over: bool,
+    /// True once nothing more is told.
+    pub over: bool,
 }
 
 /// One conversation of the log.
@@ -71,18 +73,13 @@ impl EventFold {
         }
     }
 
-    /// The next event of the records that were given.
-    pub fn pop(&mut self) -> Option<Event> {
-        self.ready.pop_front()
-    }
-
     /// The next event after the last record: what was said of replies on their way, and how the run ended or waits.
     pub fn pop_at_end(&mut self) -> Option<Event> {
         if self.over {
             return None;
         }
         if self.tell_said() {
-            return self.pop();
+            return self.ready.pop_front();
         }
         self.over = true;
         self.take_last()
@@ -106,12 +103,6 @@ impl EventFold {
             // It was not missed, and comes by itself.
             (_, None) => None,
         }
-    }
-
-    /// Tells nothing more.
-    pub fn give_up(&mut self) {
-        (self.over, self.ended) = (true, None);
-        self.ready.clear();
     }
 
     /// Folds the next record.
@@ -158,11 +149,6 @@ impl EventFold {
             self.ended = thread.end();
         }
         Ok(())
-    }
-
-    /// True if everything was told that was asked for.
-    pub fn is_told(&self) -> bool {
-        self.is_done() && self.ready.is_empty()
     }
 
     /// An attempt at a reply was told otherwise, and so was that it is void.

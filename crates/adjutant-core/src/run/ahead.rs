@@ -15,7 +15,11 @@ use crate::{
 
 /// A view of the waits of a run and of its next steps: read by its executor.
 #[derive(Debug, Clone, Copy)]
-pub struct WaitView<'a>(&'a Run);
+pub struct WaitView<'a> {
+    run: &'a Run,
+    /// The number that the next queued message gets.
+    pub next_item: u64,
+}
 
 /// The next step after a turn that is about to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +75,7 @@ impl Closed {
 impl Run {
     /// Returns a view of the waits of the run and of its next steps.
     pub fn waiting(&self) -> WaitView<'_> {
-        WaitView(self)
+        WaitView { run: self, next_item: self.items + 1 }
     }
 }
 
@@ -84,7 +88,7 @@ impl<'a> WaitView<'a> {
             Entry::Turn(turn) => turn.reply().stop != FinishReason::Interrupted || !turn.reply().blocks.is_empty(),
             _ => true,
         };
-        match self.0.view.items().iter().rev().map(|stored| &stored.entry).find(seen) {
+        match self.run.view.items().iter().rev().map(|stored| &stored.entry).find(seen) {
             None => Tail::Nothing,
             Some(Entry::Turn(turn)) if turn.results().is_empty() && turn.reply().stop != FinishReason::Paused => {
                 Tail::Answer
@@ -96,21 +100,21 @@ impl<'a> WaitView<'a> {
     /// The turn that is about to be settled, unless its reply was refused.
     pub fn closed(self) -> Option<Closed> {
         let reply =
-            self.0.reply().filter(|reply| !matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered))?;
-        let results = self.0.history.iter().rev().find_map(|stored| match &stored.entry {
+            self.run.reply().filter(|reply| !matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered))?;
+        let results = self.run.history.iter().rev().find_map(|stored| match &stored.entry {
             Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) || turn.reply() == reply => {
                 Some(turn.results().to_vec())
             }
             _ => None,
         })?;
-        let first = usize::try_from(self.0.current.as_ref()?.first_entry).unwrap_or(usize::MAX);
-        let entries = self.0.history.iter_from(first).map(|stored| stored.entry.clone()).collect();
-        Some(Closed { reply: Arc::clone(reply), results, entries, scratch: self.0.clone() })
+        let first = usize::try_from(self.run.current.as_ref()?.first_entry).unwrap_or(usize::MAX);
+        let entries = self.run.history.iter_from(first).map(|stored| stored.entry.clone()).collect();
+        Some(Closed { reply: Arc::clone(reply), results, entries, scratch: self.run.clone() })
     }
 
     /// Returns the next step after the open turn; `stop` says whether the application ends the run here.
     pub fn ahead(self, stop: bool) -> NextStep {
-        let Some((current, working)) = self.0.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
+        let Some((current, working)) = self.run.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
             return NextStep::Goes;
         };
         let Some(reply) = &working.reply else { return NextStep::Goes };
@@ -128,22 +132,17 @@ impl<'a> WaitView<'a> {
 
     /// Returns the messages that are queued and not placed, in order.
     pub fn queued(self) -> impl Iterator<Item = (u64, Lane, &'a Entry)> {
-        self.0.queue.iter().map(|(item, (lane, entry))| (*item, *lane, entry))
-    }
-
-    /// The number that the next queued message gets.
-    pub fn next_item(self) -> u64 {
-        self.0.items + 1
+        self.run.queue.iter().map(|(item, (lane, entry))| (*item, *lane, entry))
     }
 
     /// Returns the reason why these answers are not exactly those that the run waits for, if they are not.
     ///
     /// Nobody need answer what somebody here may still be asked, or what has run out of time.
     pub fn mismatch(self, answers: &[Answered], now_ms: u64) -> Option<String> {
-        if !self.0.is_open() {
+        if !self.run.is_open() {
             return Some("no run is open".into());
         }
-        let mut open: BTreeMap<&PauseId, &RunPause> = self.0.asked().map(|asked| (&asked.pause.id, asked)).collect();
+        let mut open: BTreeMap<&PauseId, &RunPause> = self.run.asked().map(|asked| (&asked.pause.id, asked)).collect();
         let known: BTreeSet<&PauseId> = open.keys().copied().collect();
         for Answered { pause, answer, shown } in answers {
             match open.remove(pause) {
@@ -159,7 +158,7 @@ impl<'a> WaitView<'a> {
                 None => return Some(format!("{pause} is not waited for")),
             }
         }
-        let missing = self.0.asked().filter(|it| open.contains_key(&it.pause.id));
+        let missing = self.run.asked().filter(|it| open.contains_key(&it.pause.id));
         let missing = missing.filter(|it| it.waiting && !it.pause.is_late(now_ms));
         let missing: Vec<&str> = missing.map(|it| &*it.pause.id.0).collect();
         (!missing.is_empty()).then(|| format!("no answer to {}", missing.join(", ")))
@@ -167,7 +166,7 @@ impl<'a> WaitView<'a> {
 
     /// The pause at a place.
     pub fn pause(self, at: u32) -> Option<&'a Arc<Pause>> {
-        self.0.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
+        self.run.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
     }
 }
 

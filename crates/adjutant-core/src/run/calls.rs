@@ -14,6 +14,19 @@ use crate::pause::{Answered, Pause};
 #[derive(Debug, Clone, Copy)]
 pub struct CallsView<'a>(&'a Run);
 
+/// A call of the open turn.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenCall<'a> {
+    /// The call, as the model made it.
+    pub call: &'a Call,
+    /// The arguments that it was admitted with, and whether they were changed; none before it is admitted.
+    pub args: Option<(&'a Arc<str>, bool)>,
+    /// True if it was admitted as a call whose body may be entered again.
+    pub is_resumable: bool,
+    /// The pause that its admission waits for, and the answer, once there is one.
+    pub answer: Option<(&'a Arc<Pause>, &'a Answer)>,
+}
+
 /// The facts that are known about something that a call's body asked for under a key.
 #[derive(Debug, Clone)]
 pub struct KnownStep {
@@ -54,17 +67,19 @@ impl Run {
 }
 
 impl<'a> CallsView<'a> {
-    /// A call of the open turn, with the arguments it was admitted with and whether they were changed.
-    pub fn admitted(self, id: CallId) -> Option<(&'a Call, &'a Arc<str>, bool)> {
+    /// A call of the open turn, with the facts that are known of it.
+    pub fn call(self, id: CallId) -> Option<OpenCall<'a>> {
         let working = self.0.working()?;
-        let admitted = working.slot(id)?.admitted.as_ref()?;
         let call = working.reply.as_ref()?.calls().find(|call| call.id == id)?;
-        Some((call, &admitted.args, admitted.changed))
-    }
-
-    /// A call of the open turn.
-    pub fn call(self, id: CallId) -> Option<&'a Call> {
-        self.0.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
+        let slot = working.slot(id);
+        let admitted = slot.and_then(|slot| slot.admitted.as_ref());
+        let asked = slot.and_then(|slot| self.0.current.as_ref()?.pauses.get(slot.asked? as usize));
+        Some(OpenCall {
+            call,
+            args: admitted.map(|admitted| (&admitted.args, admitted.changed)),
+            is_resumable: admitted.is_some_and(|admitted| admitted.replay == Replay::Resumable),
+            answer: asked.and_then(|asked| Some((&asked.pause, asked.answer.as_ref()?))),
+        })
     }
 
     /// True if calls of the open turn may run together.
@@ -72,12 +87,6 @@ impl<'a> CallsView<'a> {
         let current = self.0.current.as_ref().filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
         slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
-    }
-
-    /// True if a call was admitted as one whose body may be entered again.
-    pub fn is_resumable(self, call: CallId) -> bool {
-        let slot = self.0.working().and_then(|working| working.slot(call));
-        slot.and_then(|slot| slot.admitted.as_ref()).is_some_and(|it| it.replay == Replay::Resumable)
     }
 
     /// Returns the steps that the body of a call has asked for in earlier entries, in order.
@@ -101,13 +110,6 @@ impl<'a> CallsView<'a> {
             Some(answer) => KnownState::Answered { pause, answer: answer.clone() },
             None => KnownState::Asked { pause, parked: asked.waiting },
         })
-    }
-
-    /// Returns the answer to the pause that the admission of a call waits for, with the pause.
-    pub fn admission_answer(self, call: CallId) -> Option<(&'a Arc<Pause>, &'a Answer)> {
-        let at = self.0.working()?.slot(call)?.asked?;
-        let asked = self.0.current.as_ref()?.pauses.get(at as usize)?;
-        Some((&asked.pause, asked.answer.as_ref()?))
     }
 
     /// True if calls of this tool were approved for the rest of the run.

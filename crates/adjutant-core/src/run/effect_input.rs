@@ -38,7 +38,7 @@ impl EffectInput {
     /// Returns the number of tokens that a request with this view would hold; `overhead` as in
     /// [`Run::context_tokens`](super::Run::context_tokens).
     pub fn tokens(&self, view: &View, overhead: u64) -> u64 {
-        Measured::scale(self.measured, view.tokens(), overhead)
+        Measured::scale(self.measured, view.items().tokens(), overhead)
     }
 
     /// The same, of a view of this estimated size.

@@ -312,7 +312,7 @@ impl Run {
         current.bill(used, cost);
         if used.input() > 0 {
             // The reply is estimated like everything else until the next request is counted.
-            self.measured = Some(Measured { tokens: used.input(), estimate: self.view.tokens() });
+            self.measured = Some(Measured { tokens: used.input(), estimate: self.view.items().tokens() });
         }
         self.close_if_full();
         Ok(())

@@ -90,7 +90,7 @@ impl Frozen {
                 ShownEntry::Other(stored) => shown.push(stored),
             }
         }
-        run.view = View::of(Transcript::restored(shown, view_next).ok()?);
+        run.view = View::from(Transcript::restored(shown, view_next).ok()?);
         let kept = run.results();
         let report = |Reported(call, name, duration, result)| {
             let result = result.or_else(|| kept.get(&call).copied().cloned())?;

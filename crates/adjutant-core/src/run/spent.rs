@@ -1,5 +1,7 @@
 //! The amounts that runs have used, in the sums that are kept of them.
 
+use std::ops::{Add, AddAssign, Sub};
+
 use adjutant_llm::{NanoUsd, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -53,15 +55,11 @@ pub struct Tally {
     pub tool_calls: u64,
 }
 
-impl Spend {
-    /// So many tokens.
-    pub fn tokens(tokens: u64) -> Self {
-        Self { tokens, ..Self::default() }
-    }
+/// Both together; saturates.
+impl Add for Spend {
+    type Output = Self;
 
-    /// Both together; saturates.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    fn add(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
             cost: self.cost + other.cost,
@@ -69,16 +67,35 @@ impl Spend {
             tool_calls: self.tool_calls.saturating_add(other.tool_calls),
         }
     }
+}
 
-    /// This without the other; never below nothing.
-    #[must_use]
-    pub fn minus(self, other: Self) -> Self {
+/// This without the other; never below nothing.
+impl Sub for Spend {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_sub(other.tokens),
             cost: NanoUsd(self.cost.0.saturating_sub(other.cost.0)),
             requests: self.requests.saturating_sub(other.requests),
             tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
         }
+    }
+}
+
+impl From<Tally> for Spend {
+    fn from(tally: Tally) -> Self {
+        let Tally { usage, cost, requests, tool_calls } = tally;
+        Self { tokens: usage.total(), cost: cost.unwrap_or_default(), requests, tool_calls }
+    }
+}
+
+/// Adds what another one counted.
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.add(other.usage, other.cost);
+        self.requests = self.requests.saturating_add(other.requests);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
     }
 }
 
@@ -102,13 +119,6 @@ impl Tally {
             }
             _ => {}
         }
-    }
-
-    /// Adds what another one counted.
-    pub fn join(&mut self, other: Self) {
-        self.add(other.usage, other.cost);
-        self.requests = self.requests.saturating_add(other.requests);
-        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
     }
 
     fn add(&mut self, usage: Usage, cost: Option<NanoUsd>) {

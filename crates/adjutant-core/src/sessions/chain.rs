@@ -46,7 +46,7 @@ impl Chain {
         let (link, bytes, attachments) = (stored.link, stored.bytes.len(), stored.attachments.len());
         let stamped = stored.open(&self.link).map_err(|error| {
             let message = format!("log {:?} cannot be read at record {next}", self.log.0);
-            JournalError::new(error.kind(), message).with_source(error)
+            JournalError::new(error.kind, message).with_source(error)
         })?;
         (self.seq, self.link) = (next, link);
         self.bytes += bytes as u64;

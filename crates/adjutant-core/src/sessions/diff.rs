@@ -43,13 +43,6 @@ pub struct DiffLine {
     pub sides: [Option<String>; 2],
 }
 
-impl Diff {
-    /// True if both sessions hold the same.
-    pub fn is_same(&self) -> bool {
-        self.beyond == [0, 0]
-    }
-}
-
 impl Sessions {
     /// Compares two sessions, record by record: their threads and contents, not their times.
     ///

@@ -9,16 +9,7 @@ use crate::{
 };
 
 impl Sessions {
-    /// Copies all records that a session has now into a new one.
-    ///
-    /// # Errors
-    /// Like [`fork_at`](Sessions::fork_at).
-    pub async fn fork(&self, from: &LogId, to: &LogId) -> Result<LogInfo, JournalError> {
-        let info = self.journal.info(from).await?;
-        self.copy(info.about, from, info.head, to).await
-    }
-
-    /// Copies the records up to this one into a new session; someone may work in the old one meanwhile.
+    /// Copies the records up to this one into a new session, or all that there are now; someone may work in the old one meanwhile.
     ///
     /// The fork tells what it was forked from, and has the same agent; title and labels are its own. Within a run it
     /// can be resumed: calls that were launched before keep their keys.
@@ -28,8 +19,9 @@ impl Sessions {
     /// # Errors
     /// `Missing`, `Exists`, `Invalid` if no record would be copied or there are not so many, `Corrupt` and `Version` if
     /// one of them cannot be read, `Unsupported`, `Io`. Nothing is left of the fork then.
-    pub async fn fork_at(&self, from: &LogId, at: Seq, to: &LogId) -> Result<LogInfo, JournalError> {
+    pub async fn fork(&self, from: &LogId, at: Option<Seq>, to: &LogId) -> Result<LogInfo, JournalError> {
         let info = self.journal.info(from).await?;
+        let at = at.unwrap_or(info.head);
         if at > info.head {
             return Err(invalid(format!("log {:?} has {} records; it cannot be forked at {at}", from.0, info.head)));
         }

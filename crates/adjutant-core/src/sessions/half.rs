@@ -45,13 +45,13 @@ impl Half {
     pub(super) async fn new(sessions: &Sessions, to: &LogId) -> Result<Self, JournalError> {
         check_name(to)?;
         match sessions.journal.info(to).await {
-            Ok(_) => return Err(JournalError::exists(to)),
-            Err(error) if error.kind() != JournalErrorKind::Missing => return Err(error),
+            Ok(_) => return Err(JournalError::of_log(JournalErrorKind::Exists, to)),
+            Err(error) if error.kind != JournalErrorKind::Missing => return Err(error),
             Err(_) => {}
         }
         let name = LogId::from(format!("{HIDDEN}{:032x}", sessions.world.id()));
         let journal = Arc::clone(&sessions.journal);
-        let log = journal.own(&name, &Owner::new()).await?;
+        let log = journal.own(&name, &Owner::default()).await?;
         Ok(Self { journal, name, log, batch: Vec::new(), bytes: 0, heeded: PostNo(0) })
     }
 
@@ -149,12 +149,12 @@ pub(super) async fn sweep(sessions: &Sessions) -> Result<(), JournalError> {
     let mut query = LogQuery { limit: PAGE, ..LogQuery::default() };
     loop {
         let page = match sessions.journal.list(&query).await {
-            Err(error) if error.kind() == JournalErrorKind::Unsupported => return Ok(()),
+            Err(error) if error.kind == JournalErrorKind::Unsupported => return Ok(()),
             page => page?,
         };
         for info in page.logs.iter().filter(|info| is_half(&info.log) && info.created_ms < before) {
             match sessions.journal.delete(&info.log).await {
-                Err(error) if !matches!(error.kind(), JournalErrorKind::Owned | JournalErrorKind::Missing) => {
+                Err(error) if !matches!(error.kind, JournalErrorKind::Owned | JournalErrorKind::Missing) => {
                     return Err(error);
                 }
                 _ => {}

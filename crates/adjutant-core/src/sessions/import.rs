@@ -44,7 +44,8 @@ struct ImportReader {
 }
 
 impl Sessions {
-    /// Makes the session that a file holds, under the name that it had. Reading blocks.
+    /// Makes the session that a file holds; `change` may change its name, and the description that the file gives of it,
+    /// before anyone sees it. Reading blocks.
     ///
     /// Everything is checked first: digests, the chain, the order, and that each thread folds.
     /// Cancel: a half-made log stays under a hidden name until [`sweep`](Sessions::sweep).
@@ -52,15 +53,7 @@ impl Sessions {
     /// # Errors
     /// `Corrupt` if the file is not whole or not what was written, `Version` if a newer program wrote it, `Exists` if
     /// the name is taken, `Invalid`, `Unsupported`, `Io`. Nothing is left of it then.
-    pub async fn import(&self, input: impl BufRead + Send) -> Result<LogInfo, JournalError> {
-        self.import_with(input, |_, _| {}).await
-    }
-
-    /// The same; this changes its name, and the description that the file gives of it, before anyone sees it.
-    ///
-    /// # Errors
-    /// Like [`import`](Sessions::import).
-    pub async fn import_with(
+    pub async fn import(
         &self,
         input: impl BufRead + Send,
         change: impl FnOnce(&mut LogId, &mut SessionMeta) + Send,

@@ -117,7 +117,7 @@ impl Sessions {
         let begin = async move {
             let name = match journal.info(&id).await {
                 Ok(info) => info.about.agent,
-                Err(error) if error.kind() == JournalErrorKind::Unsupported => None,
+                Err(error) if error.kind == JournalErrorKind::Unsupported => None,
                 Err(error) => return stream::iter([Err(error)]).boxed(),
             };
             let narrator = Narrator::new(name.unwrap_or_else(|| "agent".into()));
@@ -177,39 +177,34 @@ fn tell(telling: Telling) -> ShownStream {
     Box::pin(stream::unfold(telling, step))
 }
 
-impl ShownKind {
-    /// The kind in one word, as it is written in JSON.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            ShownKind::Prompt => "prompt",
-            ShownKind::Steering => "steering",
-            ShownKind::FollowUp => "follow_up",
-            ShownKind::Reminder => "reminder",
-            ShownKind::Task => "task",
-            ShownKind::Peer => "peer",
-            ShownKind::Summary => "summary",
-            ShownKind::Custom => "custom",
-            ShownKind::Thinking => "thinking",
-            ShownKind::Reply => "reply",
-            ShownKind::Call => "call",
-            ShownKind::Result => "result",
-            ShownKind::Heard => "heard",
-            ShownKind::Void => "void",
-            ShownKind::Pause => "pause",
-            ShownKind::Answer => "answer",
-            ShownKind::Agent => "agent",
-            ShownKind::Limit => "limit",
-            ShownKind::Denied => "denied",
-            ShownKind::Cancel => "cancel",
-            ShownKind::Failure => "failure",
-            ShownKind::End => "end",
-            ShownKind::Note => "note",
-        }
-    }
-}
-
+/// The kind in one word, as it is written in JSON.
 impl fmt::Display for ShownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        let name = match self {
+            Self::Prompt => "prompt",
+            Self::Steering => "steering",
+            Self::FollowUp => "follow_up",
+            Self::Reminder => "reminder",
+            Self::Task => "task",
+            Self::Peer => "peer",
+            Self::Summary => "summary",
+            Self::Custom => "custom",
+            Self::Thinking => "thinking",
+            Self::Reply => "reply",
+            Self::Call => "call",
+            Self::Result => "result",
+            Self::Heard => "heard",
+            Self::Void => "void",
+            Self::Pause => "pause",
+            Self::Answer => "answer",
+            Self::Agent => "agent",
+            Self::Limit => "limit",
+            Self::Denied => "denied",
+            Self::Cancel => "cancel",
+            Self::Failure => "failure",
+            Self::End => "end",
+            Self::Note => "note",
+        };
+        f.pad(name)
     }
 }

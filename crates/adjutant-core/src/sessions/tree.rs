@@ -78,7 +78,7 @@ impl Sessions {
                     next.clone_from(&info.about.parent);
                     tree.ancestors.push(info);
                 }
-                Err(error) if error.kind() == JournalErrorKind::Missing => tree.missing = Some(parent),
+                Err(error) if error.kind == JournalErrorKind::Missing => tree.missing = Some(parent),
                 Err(error) => return Err(error),
             }
         }

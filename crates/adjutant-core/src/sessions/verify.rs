@@ -36,7 +36,7 @@ impl Sessions {
     pub async fn verify(&self, id: &LogId) -> Result<Verified, JournalError> {
         let known = match self.journal.info(id).await {
             Ok(info) => info.head,
-            Err(error) if error.kind() == JournalErrorKind::Unsupported => Seq(0),
+            Err(error) if error.kind == JournalErrorKind::Unsupported => Seq(0),
             Err(error) => return Err(error),
         };
         let (mut chain, mut folds) = (Chain::new(id), Folds::default());

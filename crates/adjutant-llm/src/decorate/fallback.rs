@@ -120,7 +120,7 @@ impl Falling {
         let next = Arc::clone(next);
         let failed = self.models.models().nth(self.at).unwrap_or(&self.models.first).info();
         let cause: String = error.message().chars().take(MAX_CAUSE).collect();
-        let failure = Warning::new(WarningKind::FellBack, format!("{} failed: {cause}", failed.id));
+        let failure = Warning { kind: WarningKind::FellBack, message: format!("{} failed: {cause}", failed.id).into() };
         self.at = at;
         self.request.attempt = attempt.following();
         attempt.give_up(error, &mut self.pending);

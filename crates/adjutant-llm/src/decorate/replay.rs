@@ -55,10 +55,10 @@ impl Replay {
     /// A model that plays this recording.
     pub fn new(cassette: Cassette) -> Self {
         let mut left = HashMap::<Fingerprint, VecDeque<usize>>::new();
-        for (at, exchange) in cassette.exchanges().iter().enumerate() {
+        for (at, exchange) in cassette.exchanges.iter().enumerate() {
             left.entry(exchange.fingerprint).or_default().push_back(at);
         }
-        let unknown = ModelInfo { price: None, ..cassette.info().clone() };
+        let unknown = ModelInfo { price: None, ..cassette.info.clone() };
         Self { cassette: Arc::new(cassette), left: Mutex::new(left), unknown }
     }
 
@@ -73,7 +73,7 @@ impl Replay {
 
     /// Returns the error that says why there is no exchange for the request.
     fn missing(&self, request: &Request, known: bool) -> Error {
-        let exchanges = self.cassette.exchanges();
+        let exchanges = &self.cassette.exchanges;
         let mut message = if known {
             let times = exchanges.iter().filter(|it| it.fingerprint == Fingerprint::of(request)).count();
             format!("the request was recorded {times} times and is asked once more")
@@ -100,7 +100,7 @@ impl Replay {
 
 impl Model for Replay {
     fn info(&self) -> &ModelInfo {
-        self.cassette.info()
+        &self.cassette.info
     }
 
     fn info_of(&self, model: &ModelId) -> &ModelInfo {
@@ -136,7 +136,7 @@ impl Stream for Playing {
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         if let State::Playing { exchange, at } = &mut this.state
-            && let Some(exchange) = this.cassette.exchanges().get(*exchange)
+            && let Some(exchange) = this.cassette.exchanges.get(*exchange)
         {
             if let Some(chunk) = exchange.chunks.get(*at) {
                 *at += 1;

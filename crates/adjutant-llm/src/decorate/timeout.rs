@@ -31,7 +31,7 @@ const BURST: u8 = 32;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
 /// # .block_on(async {
-/// let stalled = ScriptedModel::new([Script::new().text("Let me see").wait_at(1, &Gate::new())]);
+/// let stalled = ScriptedModel::new([Script::new().text("Let me see").wait_at(1, &Gate::default())]);
 /// let model = Timeout::new(stalled, TimeoutLimits { idle: Some(Duration::from_secs(30)), ..TimeoutLimits::default() });
 /// let error = complete(&model, Request::new().user("Well?")).await.expect_err("it stalls");
 /// assert_eq!(error.kind(), ErrorKind::Timeout);

@@ -1,6 +1,6 @@
 //! Data that only the provider of a block understands: kept exactly, sent back to the same model alone.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -11,36 +11,29 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extra(Option<Arc<Value>>);
 
-impl Extra {
-    /// This JSON.
-    pub fn new(value: Value) -> Self {
+impl From<Value> for Extra {
+    fn from(value: Value) -> Self {
         Self((!value.is_null()).then(|| Arc::new(value)))
     }
+}
 
-    /// True if there is nothing.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
+/// The JSON; `null` if there is nothing.
+impl Deref for Extra {
+    type Target = Value;
 
-    /// The JSON; `null` if there is nothing.
-    pub fn value(&self) -> &Value {
+    fn deref(&self) -> &Value {
         self.0.as_deref().unwrap_or(&Value::Null)
-    }
-
-    /// A text member of the JSON, if it is an object that has it.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.value().get(name)?.as_str()
     }
 }
 
 impl Serialize for Extra {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value().serialize(serializer)
+        (**self).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Extra {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::new)
+        Value::deserialize(deserializer).map(Self::from)
     }
 }

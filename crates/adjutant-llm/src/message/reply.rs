@@ -60,7 +60,7 @@ pub struct Text {
     #[serde(deserialize_with = "reading::text")]
     pub text: Arc<str>,
     /// The data that its provider keeps with it, for example citations.
-    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extra: Extra,
 }
 
@@ -77,7 +77,7 @@ pub struct Thinking {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
     /// The data that its provider keeps with it.
-    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extra: Extra,
 }
 
@@ -95,7 +95,7 @@ pub struct Call {
     #[serde(deserialize_with = "reading::text")]
     pub args: Arc<str>,
     /// The data that its provider keeps with it, for example a signature.
-    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extra: Extra,
 }
 

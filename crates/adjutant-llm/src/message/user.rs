@@ -49,19 +49,21 @@ pub enum Origin {
 }
 
 impl UserMessage {
-    /// A message of a person.
-    pub fn new(content: Vec<Content>) -> Self {
-        Self { content, origin: Origin::Person, pinned: false }
-    }
-
     /// A text message of a person.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Self::new(vec![Content::text(text)])
+        vec![Content::text(text)].into()
     }
 
     /// True if the message holds nothing that a model could read: no content, or only blank text.
     pub fn is_empty(&self) -> bool {
         self.content.iter().all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))
+    }
+}
+
+/// A message of a person.
+impl From<Vec<Content>> for UserMessage {
+    fn from(content: Vec<Content>) -> Self {
+        Self { content, origin: Origin::Person, pinned: false }
     }
 }
 

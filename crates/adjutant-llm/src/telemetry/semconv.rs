@@ -80,7 +80,7 @@ pub const TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub const TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
 
 /// The provider as the conventions name it, by the first part of a model's id; one that they do not know stays.
-pub fn provider(of: &str) -> &str {
+pub(crate) fn provider(of: &str) -> &str {
     match of {
         "gemini" | "google" => "gcp.gemini",
         "vertex" | "vertex_ai" | "google-vertex" => "gcp.vertex_ai",
@@ -95,7 +95,7 @@ pub fn provider(of: &str) -> &str {
 }
 
 /// Returns the reason of a reply's end, as the conventions name it.
-pub fn finish_reason(stop: FinishReason) -> &'static str {
+pub(crate) fn finish_reason(stop: FinishReason) -> &'static str {
     match stop {
         FinishReason::End | FinishReason::Sequence => "stop",
         FinishReason::Calls => "tool_call",
@@ -107,7 +107,7 @@ pub fn finish_reason(stop: FinishReason) -> &'static str {
 }
 
 /// Returns the failure for `error.type`: the name of the kind.
-pub fn error_type(kind: ErrorKind) -> &'static str {
+pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Config => "config",
         ErrorKind::Auth => "auth",

@@ -23,21 +23,16 @@ use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Rep
 /// the stream of the inner model is given as it is. Dropping a stream ends its span as cancelled.
 #[derive(Debug, Clone)]
 pub struct Traced<M> {
-    model: M,
-    contents: Contents,
+    /// The model whose calls are traced.
+    pub model: M,
+    /// Says if the spans hold what was said; omitted by default.
+    pub contents: Contents,
 }
 
 impl<M: Model> Traced<M> {
     /// Traces the calls of a model, without what was said.
     pub fn new(model: M) -> Self {
         Self { model, contents: Contents::Omitted }
-    }
-
-    /// Sets whether the spans hold what was said.
-    #[must_use]
-    pub fn contents(mut self, contents: Contents) -> Self {
-        self.contents = contents;
-        self
     }
 }
 

@@ -59,20 +59,17 @@ pub struct View {
     items: Transcript,
 }
 
-impl View {
-    /// Shows these.
-    pub fn of(items: Transcript) -> Self {
+/// Shows these.
+impl From<Transcript> for View {
+    fn from(items: Transcript) -> Self {
         Self { items }
     }
+}
 
+impl View {
     /// Returns the entries that are shown, oldest first.
     pub fn items(&self) -> &Transcript {
         &self.items
-    }
-
-    /// The estimated size in tokens.
-    pub fn tokens(&self) -> u64 {
-        self.items.tokens()
     }
 
     /// Shows an entry that has just entered the history.

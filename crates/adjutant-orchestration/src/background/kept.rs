@@ -170,7 +170,7 @@ pub(super) async fn stands(journal: &dyn Journal, log: &LogId) -> Result<Stands,
 /// The next record of a log; a log that is not there has none.
 async fn read(records: &mut RecordStream, log: &LogId) -> Result<Option<Arc<Stamped>>, Error> {
     match records.next().await {
-        Some(Err(error)) if error.kind() == JournalErrorKind::Missing => Ok(None),
+        Some(Err(error)) if error.kind == JournalErrorKind::Missing => Ok(None),
         next => next.transpose().map_err(|error| unread(log, error)),
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn launch(
     let outside = || ToolError::failed("tasks are launched only within a call of a run");
     let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
     let agent = order.max_turns.map_or(order.agent.clone(), |turns| order.agent.clone().cap_turns(turns));
-    let (by, number) = (cx.who().thread.clone(), number(&spawn.parent().history, line.call()));
+    let (by, number) = (cx.who.thread.clone(), number(&spawn.parent().history, line.call));
     let new = |thread| NewTask {
         session: session.clone(),
         by: by.clone(),
@@ -95,7 +95,7 @@ pub(super) async fn launch(
     if order.keep {
         let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
         let journal = table.journal().ok_or_else(no_journal)?;
-        let log = kept::log_of(&session, &by, line.call())?;
+        let log = kept::log_of(&session, &by, line.call)?;
         if let Some(task) = table.find(&session, &by, &ThreadId::from(&*log.0)) {
             // The call was entered again, and somebody looks after the task already.
             line.app("background.launched", VERSION, json!(found_again(&task, &order)));
@@ -111,7 +111,7 @@ pub(super) async fn launch(
         return Ok(launched(&task));
     }
     let child = spawn.keep(KEY, agent.into()).await?;
-    let task = table.list(new(child.thread().clone()))?;
+    let task = table.list(new(child.identity().thread.clone()))?;
     let run = child.stream(order.task).inspect_err(|_| table.unlist(&task))?;
     let data = json!({"task_id": task.id, "agent": task.agent, "thread": task.thread, "task": task.task});
     line.app("background.launched", VERSION, data);

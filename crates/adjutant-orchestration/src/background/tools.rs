@@ -108,13 +108,13 @@ fn read(args: Value) -> Result<Args, ToolError> {
 }
 
 async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let task = table.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
+    let task = table.get(&session(&cx)?, &cx.who.thread, &args.task_id)?;
     if args.wait {
         let wait = args.timeout_ms.map_or(MAX_WAIT, Duration::from_millis).min(MAX_WAIT);
         tokio::select! {
             biased;
             () = task.ended() => {}
-            () = cx.cancel().cancelled() => {
+            () = cx.cancel.cancelled() => {
                 return Err(ToolError::new(ToolErrorKind::Cancelled, "cancelled while it waited for a task"));
             }
             () = tokio::time::sleep(wait) => {}
@@ -141,7 +141,7 @@ async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
 }
 
 async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let tasks = table.of(&session(&cx)?, &cx.who().thread);
+    let tasks = table.of(&session(&cx)?, &cx.who.thread);
     let line = |task: &Arc<BackgroundTask>| {
         let standing = task.standing();
         let what = one_line(&task.task);
@@ -154,7 +154,7 @@ async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallRes
 }
 
 async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let task = table.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
+    let task = table.get(&session(&cx)?, &cx.who.thread, &args.task_id)?;
     let was_running = task.stop(Stopper::Model);
     // The result is known only when the task has ended.
     let _ = tokio::time::timeout(STOP_WAIT, task.ended()).await;

@@ -124,7 +124,7 @@ impl Board {
         spec.decl.name = format!("{}{}", options.prefix, spec.name()).as_str().into();
         let (board, options) = (self.clone(), options.clone());
         tool_fn(spec, move |args: Value, cx: CallContext| {
-            let worker = options.worker.clone().unwrap_or_else(|| Arc::clone(&cx.who().name));
+            let worker = options.worker.clone().unwrap_or_else(|| Arc::clone(&cx.who.name));
             let (board, lease) = (board.clone(), options.lease);
             async move {
                 let args = serde_json::from_value(args)
@@ -211,7 +211,7 @@ impl BoardCall {
                 Err(error) if error.kind() != ErrorKind::TimedOut => return Err(error),
                 _ => {}
             },
-            () = self.cx.cancel().cancelled() => {}
+            () = self.cx.cancel.cancelled() => {}
         }
         let listed = self.board.show(id).await?;
         let mut shown = show::task(&listed);
@@ -247,7 +247,7 @@ impl BoardCall {
 
     /// The name by which the call creates a task once; none outside a run.
     fn key(&self) -> Option<Arc<str>> {
-        let (who, call) = (self.cx.who(), self.cx.call()?);
+        let (who, call) = (&self.cx.who, self.cx.who.call?);
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
         // Without a log there is no call that could be run again; the agent's id keeps those of several agents apart.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));

@@ -24,7 +24,7 @@ pub(super) fn tool(registry: &Registry) -> impl ErasedTool + 'static {
     tool_fn(
         ToolSpec { replay: Replay::Pure, ..ToolSpec::new("list_agents", about, schema) },
         move |_: Value, cx: CallContext| {
-            let others = others(&registry, &cx.who().config_name);
+            let others = others(&registry, &cx.who.config_name);
             async move { Ok(listed(&others)) }
         },
     )

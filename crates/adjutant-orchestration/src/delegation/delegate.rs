@@ -33,7 +33,7 @@ pub(super) fn tool(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> i
         async move {
             let orders = read(args, &cx)?;
             // What a factory installed by itself is bound like everything else.
-            place.left = place.left.min(shared.registry.left(&cx.who().agent_id).unwrap_or(place.left));
+            place.left = place.left.min(shared.registry.left(&cx.who.agent_id).unwrap_or(place.left));
             if place.left == 0 {
                 let message = "no task was begun: the limit of depth is reached; do it yourself";
                 return Err(ToolError::new(ToolErrorKind::Denied, message));
@@ -55,7 +55,7 @@ fn read(args: Value, cx: &CallContext) -> Result<Vec<TaskOrder>, ToolError> {
         Ok(args) => args,
         Err(error) => return refuse(format!("these are no tasks: {error}")),
     };
-    let own = &cx.who().config_name;
+    let own = &cx.who.config_name;
     if tasks.iter().any(|order| is_self(own, &order.agent)) {
         return refuse(format!("no task was begun: an agent cannot delegate to itself, {own:?}"));
     }

@@ -97,7 +97,7 @@ impl DelegatedTask {
     /// Takes the task on the board; none if it is on no board.
     async fn claim(&self, instance: &str) -> Result<Option<(Guard, Vec<String>)>, String> {
         let (Some(driver), Some(task)) = (&self.shared.board, &self.order.task_id) else { return Ok(None) };
-        let (key, by) = (format!("claim.{}", self.at), &*self.cx.who().name);
+        let (key, by) = (format!("claim.{}", self.at), &*self.cx.who.name);
         let claimed = settled(&self.cx, &key, |again| async move {
             Ok(driver.claim(task, instance, by, again).await.map_err(|error| error.to_string()))
         });
@@ -166,7 +166,7 @@ impl DelegatedTask {
 
     /// The wish to stop it; what belongs to the run is stopped by its run, with the agent.
     pub(super) fn cancel(&self) -> Cancel {
-        if self.line.is_some() { Cancel::new() } else { self.cx.cancel().clone() }
+        if self.line.is_some() { Cancel::new() } else { self.cx.cancel.clone() }
     }
 
     /// Shows what an agent says.

@@ -83,7 +83,7 @@ fn tool(registry: &Registry) -> impl ErasedTool + 'static {
 
 /// Asks the hooks of the agent, and those above it, whether the task may go.
 async fn ask(handoff: &Handoff, cx: &CallContext) -> Result<(), ToolError> {
-    let from = Arc::new(cx.who().clone());
+    let from = Arc::clone(&cx.who);
     let point = points::Handoff::new(from, handoff.target.as_str().into(), handoff.reason.as_str().into());
     match RunLine::of(cx)?.pass(point).await {
         Verdict::Deny(reason) => {
@@ -97,7 +97,7 @@ async fn ask(handoff: &Handoff, cx: &CallContext) -> Result<(), ToolError> {
 fn hand_on(registry: &Registry, args: Value, cx: &CallContext) -> Result<Handoff, ToolError> {
     let args: Args = serde_json::from_value(args)
         .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, "this is no handoff").with_source(error))?;
-    let (who, target) = (cx.who(), args.target_agent.trim());
+    let (who, target) = (&cx.who, args.target_agent.trim());
     let refuse = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     if is_self(&who.config_name, target) {
         return refuse(format!("a task cannot be handed on to oneself: {target:?}"));

@@ -56,8 +56,8 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<QuestionLine>, slot: &Slot) -> Ag
             let away = slot.leave();
             let question = cut_chars(question, MAX_RESULT_CHARS).into_owned();
             let answer = tokio::select! {
-                answer = line.ask(&cx.who().name, question) => answer?,
-                () = cx.cancel().cancelled() => {
+                answer = line.ask(&cx.who.name, question) => answer?,
+                () = cx.cancel.cancelled() => {
                     return Err(ToolError::new(ToolErrorKind::Cancelled, "stopped before there was an answer"));
                 }
             };
@@ -98,7 +98,7 @@ async fn settle(
 ) -> Result<Vec<DelegationStanding>, ToolError> {
     let standings = tokio::select! {
         standings = join_all(lines.iter().map(|line| line.settled())) => standings,
-        () = cx.cancel().cancelled() => {
+        () = cx.cancel.cancelled() => {
             let message = "stopped while agents were at work; they are stopped with the run";
             return Err(ToolError::new(ToolErrorKind::Cancelled, message));
         }

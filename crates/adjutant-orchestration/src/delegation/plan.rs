@@ -78,7 +78,7 @@ pub(super) async fn plan(
 /// Looks up the names that were given before in this conversation, once: in another program, the numbers begin anew.
 fn remember(cx: &CallContext, shared: &DelegationShared) {
     let (Some(log), Some(spawn)) = (cx.get::<LogId>(), cx.get::<dyn Spawn>()) else { return };
-    if !shared.registry.is_new(&log, &cx.who().thread) {
+    if !shared.registry.is_new(&log, &cx.who.thread) {
         return;
     }
     let history = spawn.parent().history;
@@ -116,7 +116,7 @@ where
         let key = if torn == 0 { key.to_owned() } else { format!("{key}.{torn}") };
         let again = if torn == 0 { Again::No } else { Again::Maybe };
         match cx.once(&key, || work(again)).await {
-            Err(error) if error.kind() == ToolErrorKind::OutcomeUnknown => last = Some(error),
+            Err(error) if error.kind == ToolErrorKind::OutcomeUnknown => last = Some(error),
             settled => return settled,
         }
     }

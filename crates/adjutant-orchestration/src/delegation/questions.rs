@@ -239,7 +239,7 @@ impl QuestionLine {
 fn owner(cx: &CallContext) -> Owner {
     // The same agent may work in several sessions at a time; outside of a run, agents differ by their ids.
     let log = cx.get::<LogId>().map(|log| LogId::clone(&log));
-    (log.unwrap_or_else(|| LogId(Arc::clone(&cx.who().agent_id))), cx.who().thread.clone())
+    (log.unwrap_or_else(|| LogId(Arc::clone(&cx.who.agent_id))), cx.who.thread.clone())
 }
 
 fn unknown(what: &str) -> ToolError {

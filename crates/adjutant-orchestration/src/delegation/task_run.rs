@@ -63,7 +63,7 @@ impl TaskRun<'_> {
         };
         let left = place.below(&spawned.profile);
         let _bound = shared.registry.bound(&child.identity().agent_id, left);
-        let thread = &*thread.insert(child.thread().clone());
+        let thread = &*thread.insert(child.identity().thread.clone());
         let run = MemberRun::Child(child.stream(self.brief().messages())?);
         let (ran, lost) = child_run::follow(run, held, |event| self.heard(event, thread)).await;
         Ok(lost.map_or_else(|| DelegatedEnd::Ran(Box::new(ran)), DelegatedEnd::Lost))
@@ -79,7 +79,7 @@ impl TaskRun<'_> {
 
     fn brief(&self) -> Brief<'_> {
         Brief {
-            from: &self.task.cx.who().thread,
+            from: &self.task.cx.who.thread,
             context: &self.task.order.context,
             handoff: self.turn.handoff.as_ref().map(|(said, thread)| (said.as_str(), thread)),
             reflections: &self.prior.text,

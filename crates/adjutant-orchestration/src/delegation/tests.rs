@@ -214,7 +214,7 @@ fn result_has_a_warning_when_there_is_no_board() {
 async fn agent_is_stopped_when_its_task_is_no_longer_its_own() {
     let cancelled = "cancelled: the task was cancelled on the board";
     for (lost, said) in [(Lost::Cancelled, cancelled), (Lost::Taken, "given up: another worker has the task")] {
-        let (notes, gate) = (Arc::new(Notes::default()), Gate::new());
+        let (notes, gate) = (Arc::new(Notes::default()), Gate::default());
         let wait = gate.clone();
         let registry = coder(move || vec![Script::new().text("Never.").wait_at(0, &wait)]);
         let (agent, board) = (boss(&board(&notes, &registry), "coder"), Arc::clone(&notes));
@@ -241,7 +241,7 @@ async fn agent_does_not_begin_when_its_task_is_cancelled_while_it_waits_for_a_sl
 
 #[tokio::test(start_paused = true)]
 async fn task_fails_when_the_run_is_cancelled() {
-    let (notes, gate) = (Arc::new(Notes::default()), Gate::new());
+    let (notes, gate) = (Arc::new(Notes::default()), Gate::default());
     let wait = gate.clone();
     let registry = coder(move || vec![Script::new().text("Never.").wait_at(0, &wait)]);
     let mut running = boss(&board(&notes, &registry), "coder").run("Go.").stream().expect("the session is free");

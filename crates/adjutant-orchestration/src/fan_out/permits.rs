@@ -33,7 +33,7 @@ impl Permits {
                     return Some(Ok((run, Permit(self))));
                 }
                 // What a prompt is denied for at once is the limit of agents; what hooks deny is heard later.
-                Err(error) if error.kind() == ToolErrorKind::Denied && self.taken.load(Ordering::Acquire) > 0 => {}
+                Err(error) if error.kind == ToolErrorKind::Denied && self.taken.load(Ordering::Acquire) > 0 => {}
                 Err(error) => return Some(Err(error)),
             }
             tokio::select! {

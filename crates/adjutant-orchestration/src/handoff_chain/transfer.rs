@@ -83,7 +83,7 @@ async fn transfer(
     let mut granted = handoff_run.take(to)?;
     let reason: String =
         args.get("reason").and_then(Value::as_str).unwrap_or_default().trim().chars().take(MAX_REASON).collect();
-    let point = Handoff::new(Arc::new(cx.who().clone()), Arc::clone(to), reason.as_str().into());
+    let point = Handoff::new(Arc::clone(&cx.who), Arc::clone(to), reason.as_str().into());
     let reason = match line.pass(point).await {
         Verdict::Pass(point) => point.reason,
         Verdict::Deny(reason) => {
@@ -91,7 +91,7 @@ async fn transfer(
         }
     };
     granted.stays = true;
-    let from = Arc::clone(&cx.who().name);
+    let from = Arc::clone(&cx.who.name);
     let data = json!({"from": from, "to": to, "reason": reason});
     line.app(FIELD, 1, data.clone());
     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };

@@ -28,9 +28,9 @@ mod tests {
     #[tokio::test]
     async fn section_says_nothing_when_the_run_has_no_such_tool() {
         let who = Arc::new(Identity::root("main".into(), "id", "ada"));
-        let cx = SectionContext::new(who, RunNo(1));
+        let cx = SectionContext { who, run: RunNo(1), state: Arc::default(), tools: Arc::default() };
         let said = async |tools: &[&str]| {
-            let cx = cx.clone().tools(tools.iter().map(|name| (*name).into()));
+            let cx = SectionContext { tools: tools.iter().map(|name| (*name).into()).collect(), ..cx.clone() };
             section().render(&cx).await.expect("it is rendered").is_some()
         };
         assert!(!said(&[]).await && !said(&["read_note", "write_note"]).await && said(&["list_notes"]).await);

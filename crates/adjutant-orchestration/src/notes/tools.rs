@@ -86,7 +86,7 @@ impl NoteCall {
         };
         let mut writing = Writing::replace(Arc::clone(name), Arc::clone(content)).when(when);
         (writing.mode, writing.key) = (*mode, self.key());
-        let info = self.notes.write(writing, self.cx.who()).await?;
+        let info = self.notes.write(writing, &self.cx.who).await?;
         let said = format!("Wrote note {name}: it has {} bytes, version {}.", info.bytes, info.version);
         Ok(CallResult { details: json!(info), ..CallResult::ok(said) })
     }
@@ -136,7 +136,7 @@ impl NoteCall {
 
     /// Returns the key that identifies this call; `None` outside a run.
     fn key(&self) -> Option<Arc<str>> {
-        let (who, call) = (self.cx.who(), self.cx.call()?);
+        let (who, call) = (&self.cx.who, self.cx.who.call?);
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
         Some(format!("{log}/{}/{call}", who.thread).into())

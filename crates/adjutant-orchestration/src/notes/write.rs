@@ -129,7 +129,7 @@ impl Notes {
     /// The version that was written; `None` if something was not as it must be.
     async fn put(&self, changes: Vec<Change>) -> Result<Option<Version>, Error> {
         match self.kv.write(changes).await {
-            Err(error) if matches!(error.kind(), KvStoreErrorKind::Conflict { .. }) => Ok(None),
+            Err(error) if matches!(error.kind, KvStoreErrorKind::Conflict { .. }) => Ok(None),
             other => Ok(Some(other?)),
         }
     }

@@ -97,7 +97,7 @@ impl Learning {
         for error in [counted, recorded].into_iter().filter_map(Result::err) {
             let message: Arc<str> = format!("nothing was learned from the run: {error}").into();
             tracing::warn!(session = &*cx.log.0, "{message}");
-            cx.warn(Warning::new(WarningKind::HookFailed, message));
+            cx.warn(Warning { kind: WarningKind::HookFailed, message });
         }
     }
 

@@ -79,7 +79,7 @@ impl OpenRosters {
     /// The roster of the lead that makes a call.
     pub(super) fn of(&self, cx: &CallContext) -> Result<Arc<Roster>, ToolError> {
         let log = cx.get::<LogId>();
-        let key = log.map(|log| (LogId::clone(&log), cx.who().thread.clone()));
+        let key = log.map(|log| (LogId::clone(&log), cx.who.thread.clone()));
         let roster = key.and_then(|key| self.state().rosters.get(&key).cloned());
         roster.ok_or_else(|| ToolError::failed("only the lead of a team, within its run, may do this"))
     }

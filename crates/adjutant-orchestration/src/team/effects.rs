@@ -120,7 +120,7 @@ impl Effect for Mate {
         };
         let (work, ledger) = (member.work, cx.ledger);
         let tokens = ledger.usage.total().saturating_add(ledger.spent.total());
-        state.spent.insert(work, Spend { cost: ledger.cost.unwrap_or_default(), ..Spend::tokens(tokens) });
+        state.spent.insert(work, Spend { cost: ledger.cost.unwrap_or_default(), tokens, ..Spend::default() });
         if let Some(limit) = state.exhausted(&roster.plan.caps) {
             return Ok(vec![Action::Stop(limit)]);
         }

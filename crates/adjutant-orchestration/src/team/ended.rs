@@ -79,7 +79,7 @@ impl Roster {
         let mut state = self.state();
         if let Some(result) = &ended.result {
             let cost = result.total_cost.unwrap_or_default();
-            state.spent.insert(job.work, Spend { cost, ..Spend::tokens(result.total_usage.total()) });
+            state.spent.insert(job.work, Spend { cost, tokens: result.total_usage.total(), ..Spend::default() });
         }
         state.members.get_mut(&job.name).filter(|member| member.work == job.work)?.ending = true;
         let unread = state.unread_of(&job.name).map(|it| format!("{} of {}", texts::message_id(it.number), it.from));
@@ -162,7 +162,7 @@ impl MemberEnd {
             }
             (Err(_), None) if stopping => new(MemberStatus::Stopped, "the lead stopped it".to_owned(), None),
             (Err(error), None) => {
-                let left = error.kind() == ToolErrorKind::Cancelled;
+                let left = error.kind == ToolErrorKind::Cancelled;
                 new(if left { MemberStatus::Left } else { MemberStatus::Failed }, text::chain(&error), None)
             }
         }

@@ -116,7 +116,7 @@ async fn status(roster: Arc<Roster>, _: Arc<str>, _: Nothing, _: CallContext) ->
 
 async fn wait(roster: Arc<Roster>, _: Arc<str>, args: Waited, cx: CallContext) -> Result<CallResult, ToolError> {
     let time = Duration::from_secs(args.timeout_s.unwrap_or(WAIT_S)).min(MAX_WAIT);
-    let watched = roster.watch(args.until, time, cx.cancel()).await;
+    let watched = roster.watch(args.until, time, &cx.cancel).await;
     let report = roster.report();
     let words = |member: &super::MemberReport| format!("{}: {}", member.name, member.status.words());
     let all: Vec<Arc<str>> = report.members.iter().map(|member| words(member).into()).collect();

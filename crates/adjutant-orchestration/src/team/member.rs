@@ -81,7 +81,7 @@ impl Roster {
         };
         let begun = match begun {
             // The run was interrupted, and with it the members ended: this one begins anew.
-            Err(error) if error.kind() == ToolErrorKind::Cancelled && !cx.cancel().is_cancelled() => {
+            Err(error) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
                 self.set_up(cx, &job, &recipe, &task).await
             }
             begun => begun.inspect(|()| {
@@ -217,9 +217,9 @@ impl Roster {
         let _ = line.pass(TeammateJoined::new(Arc::clone(team), Arc::clone(&who))).await;
         let begun = self.start(job, &child, text, recipe.timeout);
         if let Err(error) = &begun {
-            let left = json!({"team": team, "name": job.name, "status": MemberStatus::Failed, "text": error.message()});
+            let left = json!({"team": team, "name": job.name, "status": MemberStatus::Failed, "text": error.message});
             line.app("team.left", 1, left);
-            let _ = line.pass(TeammateLeft::new(Arc::clone(team), who, error.message().into())).await;
+            let _ = line.pass(TeammateLeft::new(Arc::clone(team), who, Arc::clone(&error.message))).await;
         }
         begun
     }

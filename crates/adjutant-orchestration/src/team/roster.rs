@@ -245,7 +245,7 @@ impl State {
 
     /// The limit of all members together that leaves no further request.
     pub(super) fn exhausted(&self, caps: &Caps) -> Option<Limit> {
-        let spent = self.spent.values().fold(Spend::default(), |sum, spent| sum.plus(*spent));
+        let spent = self.spent.values().fold(Spend::default(), |sum, spent| sum + *spent);
         if caps.requests.is_some_and(|cap| self.requests >= cap) {
             return Some(Limit::Requests);
         }

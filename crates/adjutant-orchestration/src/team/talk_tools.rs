@@ -119,8 +119,8 @@ where
 /// An error whose cause says the same, without that cause: the model reads both.
 fn said_once(error: ToolError) -> ToolError {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<Error>());
-    let twice = cause.is_some_and(|cause| cause.message() == error.message() && cause.source().is_none());
-    if twice { ToolError::new(error.kind(), error.message()) } else { error }
+    let twice = cause.is_some_and(|cause| *cause.message() == *error.message && cause.source().is_none());
+    if twice { ToolError::new(error.kind, error.message) } else { error }
 }
 
 async fn send(roster: Arc<Roster>, who: Arc<str>, letter: Letter, _: CallContext) -> Result<CallResult, ToolError> {
@@ -144,7 +144,7 @@ async fn wait(roster: Arc<Roster>, who: Arc<str>, wait: Wait, cx: CallContext) -
         return Err(Error::new(ErrorKind::Invalid, "nobody sends themselves a message").into());
     }
     let time = Duration::from_secs(wait.timeout_s).min(MAX_WAIT);
-    Ok(match roster.hear(&who, wait.from.as_ref(), time, cx.cancel()).await? {
+    Ok(match roster.hear(&who, wait.from.as_ref(), time, &cx.cancel).await? {
         Heard::Messages(messages) => shown(&roster, &who, &messages),
         Heard::InVain(why) => CallResult::ok(format!("No message will come: {why}.")),
         Heard::Late => CallResult::ok(format!("No message came within {time:?}.")),

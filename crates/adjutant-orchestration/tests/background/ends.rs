@@ -30,7 +30,7 @@ async fn ended(background: &Background) -> Vec<TaskState> {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_are_cancelled_when_their_run_ends() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let background = helped_by(answering(1, move |_| says("Never.").wait_at(0, &held)));
     let script = [launches("a"), calls("wait", json!({})), says("Done."), says("Again.")];
@@ -59,7 +59,7 @@ async fn tasks_are_cancelled_when_their_run_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn run_goes_on_until_all_tasks_have_ended_when_the_options_say_so() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let background = waiting(answering(2, move |task| match task {
         "slow" => says("did slow.").wait_at(0, &held),
@@ -92,7 +92,7 @@ async fn run_goes_on_until_all_tasks_have_ended_when_the_options_say_so() {
 
 #[tokio::test(start_paused = true)]
 async fn run_ends_when_it_waits_for_tasks_and_is_stopped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let background = waiting(answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (_, agent) = lead(&background, [launches("a"), says("Waiting.")]);
@@ -118,7 +118,7 @@ async fn run_does_not_wait_for_tasks_when_a_limit_or_a_tool_ends_it() {
         Ok(CallResult { terminate: Terminate::Now, ..CallResult::ok("bye") })
     });
     let never = || {
-        let gate = Gate::new();
+        let gate = Gate::default();
         answering(1, move |_| says("Never.").wait_at(0, &gate))
     };
     let (_, agent) = lead(&waiting(never()), [launches("a"), calls("finish", json!({}))]);

@@ -30,7 +30,7 @@ fn log_of(background: &Background) -> LogId {
 async fn copy(from: &MemoryJournal, log: &LogId, into: &MemoryJournal, until: fn(&Record) -> bool) {
     let records = records(from, log).await;
     let end = records.iter().position(|it| until(&it.record)).map_or(records.len(), |end| end + 1);
-    let mut own = into.own(log, &Owner::new()).await.expect("nobody has it");
+    let mut own = into.own(log, &Owner::default()).await.expect("nobody has it");
     own.append(&records[..end], Flush::Now).await.expect("there is room");
 }
 
@@ -41,7 +41,7 @@ async fn ended(background: &Background) {
 
 #[tokio::test(start_paused = true)]
 async fn kept_task_is_told_to_a_later_run_when_its_own_has_ended() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let held = gate.clone();
     let background = keeping(&journal, answering(1, move |_| says("did it.").wait_at(0, &held)));
     let script = [keeps("a"), says("Done."), calls("list_tasks", json!({})), says("Heard."), says("Never.")];
@@ -73,7 +73,7 @@ async fn task_is_refused_when_it_should_be_kept_without_a_journal() {
 
 #[tokio::test(start_paused = true)]
 async fn kept_task_goes_on_when_the_program_began_again() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let held = gate.clone();
     let background = keeping(&journal, answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (_, first) = lead(&background, [keeps("a"), says("Done.")]);

@@ -11,7 +11,7 @@ use super::{
 
 /// A helper that never answers.
 fn never() -> impl adjutant_llm::Model + 'static {
-    let gate = Gate::new();
+    let gate = Gate::default();
     answering(9, move |_| says("Never.").wait_at(0, &gate))
 }
 

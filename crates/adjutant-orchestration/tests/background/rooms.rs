@@ -16,7 +16,7 @@ fn order(task: &str) -> (&'static str, serde_json::Value) {
 
 #[tokio::test(start_paused = true)]
 async fn launch_is_refused_when_enough_tasks_run() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let helper = answering(8, move |_| says("Never.").wait_at(0, &gate));
     let orders: Vec<_> = (0..9).map(|_| order("a")).collect();
     let (_, agent) = lead(&helped_by(helper), [calls_all(&orders[..8]), calls_all(&orders[8..]), says("Done.")]);
@@ -32,7 +32,7 @@ async fn launch_is_refused_when_too_many_results_wait_to_be_read() {
     let helper = answering(3, move |_| says(long.clone()));
     let background = Background::new(BackgroundOptions::new().max_unread(2));
     let background = background.agent("helper", "Helps.", Agent::new(helper));
-    let gate = Gate::new();
+    let gate = Gate::default();
     let script = [
         calls_all(&[order("a"), order("b")]),
         calls("open", json!({})),
@@ -89,7 +89,7 @@ async fn tasks_are_those_of_their_session_when_two_share_the_background() {
 
 #[tokio::test(start_paused = true)]
 async fn result_survives_its_run_when_it_was_not_read() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let long = "long ".repeat(1_000);
     let said = long.clone();
     let background = helped_by(answering(1, move |_| says(said.clone())));

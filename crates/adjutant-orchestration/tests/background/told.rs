@@ -20,7 +20,7 @@ use super::{
 
 #[tokio::test(start_paused = true)]
 async fn agent_is_told_when_a_task_has_ended() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (model, agent) =
         lead(&helped_by(doing(1)), [launches("a"), calls("open", json!({})), says("Heard."), says("Never.")]);
     let result = run(&agent.tool(opens(&gate))).await;
@@ -37,7 +37,7 @@ async fn agent_is_told_when_a_task_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn rest_can_be_read_when_the_message_holds_only_the_beginning() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let long = "é".repeat(5_000);
     let said = long.clone();
     let background = helped_by(answering(1, move |_| says(said.clone())));
@@ -57,7 +57,7 @@ async fn agent_is_told_why_when_a_task_has_failed() {
         "panics" => panic!("a defect of the model"),
         _ => Script::new().fail(Error::new(ErrorKind::Invalid, "no such thing")),
     });
-    let gate = Gate::new();
+    let gate = Gate::default();
     let background = helped_by(failing);
     let order = |task: &str| ("launch_task", json!({"agent": "helper", "task": task}));
     let both = super::super::fan_out::desk::calls_all(&[order("fails"), order("panics")]);
@@ -73,7 +73,7 @@ async fn agent_is_told_why_when_a_task_has_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn agent_is_named_when_it_is_registered_under_a_name() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let nameless = Background::new(BackgroundOptions::new()).agent("helper", "Helps.", Agent::new(doing(1)));
     let (_, agent) = lead(&nameless, [launches("a"), calls("open", json!({})), says("Done.")]);
     let events = events(&agent.tool(opens(&gate))).await;
@@ -83,7 +83,7 @@ async fn agent_is_named_when_it_is_registered_under_a_name() {
 
 #[tokio::test(start_paused = true)]
 async fn agent_is_told_when_the_application_stops_a_task() {
-    let held = Gate::new();
+    let held = Gate::default();
     let background = helped_by(answering(1, move |_| says("Never.").wait_at(0, &held)));
     let stopping = background.clone();
     let stop = super::super::fan_out::desk::tool("open", adjutant_tool::Replay::Once, move |_| {
@@ -106,7 +106,7 @@ async fn agent_is_told_when_the_application_stops_a_task() {
 
 #[tokio::test(start_paused = true)]
 async fn events_tell_of_a_task_when_it_is_launched_and_when_it_has_ended() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (_, agent) = lead(&helped_by(doing(1)), [launches("a"), calls("open", json!({})), says("Done.")]);
     let events = events(&agent.tool(opens(&gate))).await;
     let told = events.iter().filter_map(|event| match &event.kind {
@@ -163,7 +163,7 @@ async fn task_fails_when_a_hook_denies_its_agent() {
 
 #[tokio::test(start_paused = true)]
 async fn watcher_sees_each_state_when_tasks_come_and_go() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let background = helped_by(answering(1, move |_| says("did a.").wait_at(0, &held)));
     let mut watch = background.watch();

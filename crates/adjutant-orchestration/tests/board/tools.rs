@@ -19,7 +19,7 @@ fn board() -> (Board, Arc<FixedWorld>) {
 fn within(agent: &str, call: &str) -> CallContext {
     let who = Identity::root("main".into(), format!("id of {agent}"), agent);
     let who = who.within(call.parse().expect("a call's id"));
-    adjutant_tool::CallContextBuilder::new(Arc::new(who), Cancel::new(), Arc::new(Detached)).build()
+    adjutant_tool::CallContext::new(Arc::new(who), Cancel::new(), Arc::new(Detached))
 }
 
 /// What a model is shown, and what the application is.
@@ -60,11 +60,11 @@ async fn task_goes_its_way_when_agents_use_the_tools() {
     assert_eq!((&mine["status"], &mine["assignee"]), (&json!("in_progress"), &json!("ada")));
     let refused = call_in(&tools, within("bob", "c1_1_1"), "claim_task", json!({"task_id": id})).await;
     let message = format!("task {id} is claimed by ada for 600s");
-    assert_eq!(refused.expect_err("ada has it").message(), message);
+    assert_eq!(*refused.expect_err("ada has it").message, *message);
 
     let done = json!({"task_id": id, "status": "completed", "result": "done"});
     let refused = call_in(&tools, within("ada", "c1_1_1"), "complete_task", done.clone()).await;
-    assert_eq!(refused.expect_err("nothing is shown").message(), "evidence is missing for \"it is deep\"");
+    assert_eq!(&*refused.expect_err("nothing is shown").message, "evidence is missing for \"it is deep\"");
     let mut shown = done.clone();
     shown["evidence"] = json!([{"criterion": "1", "proof": "1.2 m"}]);
     let task = call(&tools, "ada", "complete_task", shown.clone()).await;
@@ -85,7 +85,7 @@ async fn task_is_cancelled_and_retried_when_the_tools_say_so() {
     }
     assert_eq!(call(&tools, "lead", "retry_task", json!({"task_id": id})).await["status"], "pending");
     let unknown = call_in(&tools, within("lead", "c1_1_1"), "retry_task", json!({"task_id": "x"})).await;
-    assert_eq!(unknown.expect_err("there is none").message(), "there is no task \"x\"");
+    assert_eq!(&*unknown.expect_err("there is none").message, "there is no task \"x\"");
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ async fn task_is_the_peers_when_it_is_handed_on() {
 
 #[tokio::test(start_paused = true)]
 async fn agent_is_stopped_when_its_task_is_cancelled() {
-    let (board, registry, gate) = (board(), Registry::new(), Gate::new());
+    let (board, registry, gate) = (board(), Registry::new(), Gate::default());
     let id = create(&board, NewTask::new("Fix it")).await;
     let wait = gate.clone();
     coder(&registry, move || says("Never.").wait_at(0, &wait));
@@ -141,7 +141,7 @@ async fn agent_is_stopped_when_its_task_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn agent_is_stopped_when_another_worker_took_its_task() {
-    let (board, registry, gate) = (board(), Registry::new(), Gate::new());
+    let (board, registry, gate) = (board(), Registry::new(), Gate::default());
     let id = create(&board, NewTask::new("Fix it")).await;
     let wait = gate.clone();
     coder(&registry, move || says("Never.").wait_at(0, &wait));
@@ -204,7 +204,7 @@ async fn task_stays_the_agents_when_it_waits_for_a_person() {
 
 #[tokio::test(start_paused = true)]
 async fn agent_goes_on_when_it_has_ended_its_task_by_itself() {
-    let (board, registry, gate) = (board(), Registry::new(), Gate::new());
+    let (board, registry, gate) = (board(), Registry::new(), Gate::default());
     let id = create(&board, NewTask::new("Fix it")).await;
     let (tools, wait) = (board.tools(BoardTools::new()), gate.clone());
     let args = json!({ "task_id": id, "status": "completed", "result": "Mine." });
@@ -222,7 +222,7 @@ async fn agent_goes_on_when_it_has_ended_its_task_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn task_stays_the_agents_when_it_works_for_longer_than_a_lease() {
-    let (world, registry, gate) = (Arc::new(FixedWorld::at_ms(0)), Registry::new(), Gate::new());
+    let (world, registry, gate) = (Arc::new(FixedWorld::at_ms(0)), Registry::new(), Gate::default());
     let board = Board::new(Arc::new(MemoryKvStore::default()), world.clone());
     let id = create(&board, NewTask::new("Fix it")).await;
     let wait = gate.clone();

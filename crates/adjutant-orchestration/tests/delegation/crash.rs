@@ -112,7 +112,7 @@ async fn finished_agents_are_not_started_again_when_the_call_is_entered_again() 
     for cut in 1..log.len() {
         let (board, _) = self::board(&log[..cut]).await;
         let again = program(&board, &ids);
-        let owner = Owner::new();
+        let owner = Owner::default();
         let mut half = again.journal.own(&LogId("log".into()), &owner).await.expect("the log is free");
         half.append(&log[..cut], Flush::Now).await.expect("memory does not fail");
         drop(half);
@@ -177,7 +177,7 @@ async fn agent_asks_again_when_the_call_that_delegated_is_entered_again() {
     let returned = returned.expect("the call that delegated returns");
     for cut in 1..log.len() {
         let (agent, journal) = asking_program();
-        let mut half = journal.own(&LogId("log".into()), &Owner::new()).await.expect("the log is free");
+        let mut half = journal.own(&LogId("log".into()), &Owner::default()).await.expect("the log is free");
         half.append(&log[..cut], Flush::Now).await.expect("memory does not fail");
         drop(half);
         let result = agent.resume(Vec::new()).await.expect("the run finishes");

@@ -157,7 +157,7 @@ async fn error_is_told_when_the_factory_panics() {
 #[tokio::test]
 async fn results_are_in_the_order_of_the_tasks_when_agents_end_in_another() {
     let registry = Registry::new();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let wait = gate.clone();
     register(&registry, Profile::new("slow", ""), move |_| vec![says("Slow.").wait_at(0, &wait)]);
     register(&registry, Profile::new("quick", ""), move |_| {
@@ -174,7 +174,7 @@ async fn results_are_in_the_order_of_the_tasks_when_agents_end_in_another() {
 #[tokio::test(start_paused = true)]
 async fn agents_are_cancelled_when_the_run_is() {
     let registry = Registry::new();
-    let gate = Gate::new();
+    let gate = Gate::default();
     let wait = gate.clone();
     register(&registry, Profile::new("slow", ""), move |_| vec![says("Never.").wait_at(0, &wait)]);
     let (_, agent) = boss(&registry, [delegates([task("slow", "Do it.")]), says("Done.")]);

@@ -46,7 +46,7 @@ async fn nothing_begins_when_code_gives_no_tasks_or_blank_ones() {
 
 #[tokio::test]
 async fn children_are_cancelled_when_the_fan_out_is_dropped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let model = answering(1, move |_| says("Never.").wait_at(0, &held));
     let work = tool("work", Replay::Once, move |cx| {
@@ -70,7 +70,7 @@ async fn children_are_cancelled_when_the_fan_out_is_dropped() {
 
 #[tokio::test]
 async fn run_of_a_first_agent_stops_when_the_fan_out_is_dropped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let agent = worker(answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (fan_out, factory, tasks) = (FanOut::new(agent), AgentFactory::root(), tasks(&["a"]));

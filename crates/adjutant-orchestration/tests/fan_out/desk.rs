@@ -101,7 +101,7 @@ pub(crate) async fn died_after(journal: &MemoryJournal, log: &LogId, is: impl Fn
     let records = records(journal, log).await;
     let end = records.iter().position(|it| is(&it.record)).expect("the record is there");
     let left = MemoryJournal::default();
-    let mut own = left.own(log, &adjutant_agent::Owner::new()).await.expect("nobody has it");
+    let mut own = left.own(log, &adjutant_agent::Owner::default()).await.expect("nobody has it");
     own.append(&records[..=end], adjutant_agent::Flush::Now).await.expect("there is room");
     left
 }

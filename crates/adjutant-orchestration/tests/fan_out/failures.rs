@@ -61,7 +61,7 @@ async fn agent_that_reached_its_limit_has_failed_when_it_is_one_of_many() {
 
 #[tokio::test]
 async fn others_are_cancelled_when_one_fails_and_the_options_say_so() {
-    let held = Gate::new();
+    let held = Gate::default();
     let model = answering(2, move |task| if task == "slow" { says("Never.").wait_at(0, &held) } else { fails() });
     let agent = lead(json!({"tasks": ["slow", "bad", "late"]}), worker(Arc::clone(&model)), cancelling());
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -88,7 +88,7 @@ async fn model_decides_what_a_failure_stops_when_it_says_so() {
 #[tokio::test]
 async fn agent_that_waits_for_the_outside_is_given_up_when_another_fails() {
     let step = tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let model = answering(2, move |task| match task {
         "asks" => calls("step", json!({})),

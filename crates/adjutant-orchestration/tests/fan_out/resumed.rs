@@ -52,7 +52,7 @@ async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
     let mut asked = 0;
     while let Outcome::Paused { pauses } = &result.outcome {
         asked += pauses.len();
-        let answers = pauses.iter().map(|pause| pause.answered(Answer::extend(5))).collect();
+        let answers = pauses.iter().map(|pause| pause.answered(Answer::Extend { by: 5, message: None })).collect();
         let again = agent(journal.clone()).session(log.clone()).take_over();
         result = again.resume(answers).await.expect("it goes on");
     }

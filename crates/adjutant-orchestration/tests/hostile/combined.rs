@@ -153,7 +153,7 @@ async fn run_closes_and_use_adds_up_wherever_a_crash_cut_everything() {
     assert!(log.len() > 60, "{}", log.len());
     for cut in 1..log.len() {
         let again = program().await;
-        let mut half = again.journal.own(&self::log(), &Owner::new()).await.expect("the log is free");
+        let mut half = again.journal.own(&self::log(), &Owner::default()).await.expect("the log is free");
         half.append(&log[..cut], Flush::Now).await.expect("memory does not fail");
         drop(half);
         let resumed = tokio::time::timeout(Duration::from_secs(100_000), again.agent.resume(Vec::new()));

@@ -23,7 +23,7 @@ fn asking(scripts: Vec<Script>, background: &Background) -> (Arc<adjutant_llm::S
 
 fn extended(outcome: &Outcome) -> Vec<Answered> {
     let Outcome::Paused { pauses } = outcome else { unreachable!("it waits: {outcome:?}") };
-    pauses.iter().map(|it| it.answered(Answer::extend(9))).collect()
+    pauses.iter().map(|it| it.answered(Answer::Extend { by: 9, message: None })).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ fn keeps() -> Script {
 
 /// The logs of a program that died right after this record of the session, when the task was at work.
 async fn died(until: fn(&Record) -> bool) -> (MemoryJournal, Agent) {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let held = gate.clone();
     let background = keeping(&journal, answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (_, first) = lead(&background, [keeps(), says("Done.")]);
@@ -114,7 +114,7 @@ async fn died(until: fn(&Record) -> bool) -> (MemoryJournal, Agent) {
     for (log, cut) in [(first.session_id(), true), (&own, false)] {
         let records = records(&journal, log).await;
         let end = records.iter().position(|it| cut && until(&it.record)).map_or(records.len(), |at| at + 1);
-        let mut mine = left.own(log, &Owner::new()).await.expect("nobody has it");
+        let mut mine = left.own(log, &Owner::default()).await.expect("nobody has it");
         mine.append(&records[..end], Flush::Now).await.expect("there is room");
     }
     (left, first)
@@ -138,7 +138,7 @@ async fn kept_task_goes_on_once_when_its_launch_is_entered_again_after_it_was_fo
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_task_end_with_it_when_it_launches_its_own() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let inner = helped_by(answering(2, move |_| says("Never.").wait_at(0, &held)));
     let (_, middle) = lead(&inner, [launches("deep"), launches("deeper"), says("Middle.")]);
@@ -183,7 +183,7 @@ async fn task_ends_when_it_would_wait_for_somebody() {
 
 #[tokio::test(start_paused = true)]
 async fn task_at_work_ends_before_the_run_parks_and_counts_once_when_it_goes_on_elsewhere() {
-    let (journal, gate) = (MemoryJournal::default(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::default());
     let needy = || {
         let model = answering(2, |task| if task.is_empty() { says("Stepped on.") } else { calls("step", json!({})) });
         let agent = Agent::new(model).tool(step()).limits(Limits {

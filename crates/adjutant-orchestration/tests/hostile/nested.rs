@@ -67,7 +67,7 @@ async fn statuses(board: &Board, ids: &[TaskId]) -> Vec<TaskStatus> {
 #[tokio::test(start_paused = true)]
 async fn nested_task_is_not_stuck_when_the_task_above_is_cancelled_on_the_board() {
     let (board, ids) = board(&["outer", "inner"]).await;
-    let gate = Gate::new();
+    let gate = Gate::default();
     let boss = nested(&board, &ids, &gate);
     let (canceller, outer, at) = (board.clone(), ids[0].clone(), gate.clone());
     tokio::spawn(async move {
@@ -84,7 +84,7 @@ async fn nested_task_is_not_stuck_when_the_task_above_is_cancelled_on_the_board(
 #[tokio::test(start_paused = true)]
 async fn nested_failure_is_reported_when_the_inner_task_is_cancelled_on_the_board() {
     let (board, ids) = board(&["outer", "inner"]).await;
-    let gate = Gate::new();
+    let gate = Gate::default();
     let boss = nested(&board, &ids, &gate);
     let (canceller, inner, at) = (board.clone(), ids[1].clone(), gate.clone());
     tokio::spawn(async move {
@@ -99,7 +99,7 @@ async fn nested_failure_is_reported_when_the_inner_task_is_cancelled_on_the_boar
 #[tokio::test(start_paused = true)]
 async fn no_task_is_stuck_when_the_run_is_dropped_in_mid_delegation() {
     let (board, ids) = board(&["outer", "inner"]).await;
-    let gate = Gate::new();
+    let gate = Gate::default();
     let boss = nested(&board, &ids, &gate);
     let mut running = boss.run("Go.").stream().expect("the session is free");
     tokio::select! {

@@ -128,7 +128,7 @@ async fn handoff_is_not_lost_when_a_second_prompt_comes_between_two_legs() {
 
 #[tokio::test(start_paused = true)]
 async fn second_prompt_is_refused_when_the_relay_is_at_work() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let relay = relay(Agent::new(model([says("A.").wait_at(0, &gate), says("A too.")])), Agent::new(model([])));
     let first = tokio::spawn({
         let relay = relay.clone();
@@ -157,7 +157,7 @@ async fn parked_leg_goes_on_with_its_own_agent_when_another_program_resumes_it()
     let result = first.run("Go.").await.expect("it waits");
     let Outcome::Paused { pauses } = &result.last.outcome else { unreachable!("it waits: {result:?}") };
     assert_eq!(&*result.last.agent.name, "b");
-    let answers: Vec<_> = pauses.iter().map(|it| it.answered(Answer::extend(3))).collect();
+    let answers: Vec<_> = pauses.iter().map(|it| it.answered(Answer::Extend { by: 3, message: None })).collect();
     let id = first.session_id().clone();
     drop(first);
     let result = program(vec![], vec![says("B.")]).session(id).resume(answers).await.expect("one answers");

@@ -100,7 +100,7 @@ async fn teams_are_apart_when_two_sessions_of_one_lead_run_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn flood_is_refused_and_nothing_accepted_is_lost_when_a_member_never_reads() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let held = gate.clone();
     let open = tool("open", Replay::Once, move |_| {
         let held = held.clone();

@@ -54,7 +54,7 @@ pub(crate) fn gated(text: &'static str, gate: &Gate) -> Agent {
 
 /// An agent that never answers.
 pub(crate) fn hanging() -> Agent {
-    gated("Never.", &Gate::new())
+    gated("Never.", &Gate::default())
 }
 
 pub(crate) fn team() -> Team {

@@ -150,7 +150,7 @@ async fn what_is_unread_is_told_at_the_end() {
 /// A journal that holds the first records of another one, as if the program had died after them.
 async fn died_after(log: &[Arc<Stamped>], id: &LogId) -> MemoryJournal {
     let journal = MemoryJournal::default();
-    let mut own = journal.own(id, &Owner::new()).await.expect("nobody has it");
+    let mut own = journal.own(id, &Owner::default()).await.expect("nobody has it");
     own.append(log, Flush::Now).await.expect("there is room");
     journal
 }

@@ -14,7 +14,7 @@ use super::desk::{
 
 #[tokio::test(start_paused = true)]
 async fn member_works_while_the_lead_goes_on() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let opened = gate.clone();
     let go = Script::from_fn(move |_| {
         opened.open();
@@ -36,7 +36,7 @@ async fn spawning_is_refused_when_a_member_of_that_name_works() {
 
 #[tokio::test(start_paused = true)]
 async fn spawning_is_refused_when_the_team_is_full() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let opened = gate.clone();
     let go = Script::from_fn(move |_| {
         opened.open();
@@ -229,7 +229,7 @@ async fn task_is_refused_when_the_member_works() {
 
 #[tokio::test(start_paused = true)]
 async fn stopped_member_works_again_when_it_has_a_new_task() {
-    let crew = team().template("a", agent([says("Never.").wait_at(0, &Gate::new()), says("Back.")]));
+    let crew = team().template("a", agent([says("Never.").wait_at(0, &Gate::default()), says("Back.")]));
     let stop = call("stop_teammate", json!({"name": "a"}));
     let again = call("assign_task", json!({"name": "a", "task": "Try again."}));
     let result = led(&crew, [spawn("a"), wait(), stop, read(), again, wait(), says("Done.")]).await;

@@ -178,7 +178,7 @@ async fn waiting_for_any_ends_when_one_member_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn busy_agent_is_told_once_that_messages_wait() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (held, opened) = (gate.clone(), gate.clone());
     let busy = Arc::new(ScriptedModel::new([
         call("list_teammates", json!({})).wait_at(0, &held),
@@ -268,7 +268,7 @@ async fn messages_go_through_the_mailbox_that_is_given() {
 
 #[tokio::test(start_paused = true)]
 async fn wait_loses_nothing_when_its_call_is_stopped() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let (crew, seen) = reporting(team().template("a", gated("Late.", &gate)));
     let lead = super::desk::lead(&crew, [spawn("a"), wait(), says("Never.")]);
     let mut running = lead.run("Go.").stream().expect("the session is free");

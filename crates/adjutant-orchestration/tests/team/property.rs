@@ -70,7 +70,7 @@ fn script(step: &Step) -> Script {
         Step::Send(at) => call("send_message", json!({"to": to(*at), "content": "Hello."})),
         Step::Read => call("read_messages", json!({})),
         Step::Wait => call("wait_for_message", json!({"timeout_s": 30})),
-        Step::Hang => says("Never.").wait_at(0, &Gate::new()),
+        Step::Hang => says("Never.").wait_at(0, &Gate::default()),
         Step::Fail => Script::new().fail(adjutant_llm::Error::new(adjutant_llm::ErrorKind::Auth, "no key")),
         Step::Panic => Script::from_fn(|_| unreachable!("it panics")),
     }

@@ -208,7 +208,7 @@ impl Decoder {
         let block = match open.so_far {
             SoFar::Text { text, citations } if citations.is_empty() => Block::text(text),
             SoFar::Text { text, citations } => {
-                Block::Text(Said { text: text.into(), extra: Extra::new(json!({"citations": citations})) })
+                Block::Text(Said { text: text.into(), extra: Extra::from(json!({"citations": citations})) })
             }
             SoFar::Thinking { text, signature } => {
                 let signature = (!signature.is_empty()).then(|| signature.into());
@@ -380,7 +380,7 @@ fn list(raw: Option<&RawValue>) -> Vec<Value> {
 fn called_by(raw: Option<&RawValue>) -> Extra {
     let caller = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
     if caller.is_object() && caller["type"] != "direct" {
-        Extra::new(json!({"caller": caller}))
+        Extra::from(json!({"caller": caller}))
     } else {
         Extra::default()
     }

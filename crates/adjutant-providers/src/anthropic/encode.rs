@@ -42,7 +42,7 @@ impl Encode for Encoder {
         let is_theirs = request.options.extra.contains_key("cache_control");
         if self.caching == Caching::Off && request.options.cache == Cache::Long && !is_theirs {
             let text = "cache was dropped: the prompt cache is not marked at this base URL";
-            warnings.push(Warning::new(WarningKind::OptionDropped, text));
+            warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
         }
         Messages::None
     }

@@ -277,7 +277,7 @@ fn marks_of(request: &Request) -> usize {
 }
 
 fn dropped(warnings: &mut Vec<Warning>, text: String) {
-    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
 }
 
 impl ThinkingPlan {

@@ -227,7 +227,7 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
     ];
     check(
         [
-            Entry::User(UserMessage::new(content)),
+            Entry::User(UserMessage::from(content)),
             Entry::User(UserMessage::text(" \n")),
             Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
             Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
@@ -268,7 +268,7 @@ fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
     let pending = json!({"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_fetch", "input": {}});
     let fallback = json!({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}});
     let cited = json!([{"type": "web_search_result_location", "url": "https://a.example", "encrypted_index": "e"}]);
-    let text = Block::Text(Text { text: "a".into(), extra: Extra::new(json!({"citations": cited})) });
+    let text = Block::Text(Text { text: "a".into(), extra: Extra::from(json!({"citations": cited})) });
     let blocks =
         || vec![opaque(&fallback), opaque(&used), opaque(&found), text.clone(), Block::text(" "), opaque(&pending)];
     let shown = json!({"type": "text", "text": "a", "citations": cited});
@@ -281,7 +281,7 @@ fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
     check([turn(ID, FinishReason::Length, vec![thinking("", Some("s"), false), opaque(&pending)], vec![])], json!([]));
     let by_code = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_2"});
     let Block::Call(mut made) = call(1, "{}") else { unreachable!("a call") };
-    made.extra = Extra::new(json!({"caller": by_code}));
+    made.extra = Extra::from(json!({"caller": by_code}));
     check(
         [turn(ID, FinishReason::Calls, vec![opaque(&pending), Block::Call(made)], vec![CallResult::ok("x")])],
         json!([

@@ -99,14 +99,17 @@ impl Model {
         }
         let has = |input| self.inputs.contains(&input);
         let inputs = Inputs { images: has(Input::Image), documents: has(Input::Document) };
-        let info = ModelInfo {
+        let mut info = ModelInfo {
             context_window: self.context_window,
             max_output_tokens: self.max_output_tokens,
             inputs,
             structured: self.structured,
             refuses: self.refuses,
-            ..ModelInfo::new(self.id.as_str()).thinks(self.efforts, self.thinking)
+            efforts: self.efforts,
+            thinking: self.thinking,
+            ..ModelInfo::new(self.id.as_str())
         };
+        info.efforts.sort_unstable();
         let Some(price) = self.price else { return Ok((info, self.default)) };
         match price.check() {
             Ok(price) => Ok((ModelInfo { price: Some(price), ..info }, self.default)),

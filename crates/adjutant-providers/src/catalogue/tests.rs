@@ -80,9 +80,10 @@ fn read_takes_every_field_when_it_is_there() {
             context_window: 1_000,
             max_output_tokens: 100,
             inputs: Inputs { images: true, documents: true },
+            efforts: vec![Effort::Off, Effort::High],
+            thinking: ThinkingControl::Budget,
             ..ModelInfo::new("mine/one")
         }
-        .thinks([Effort::Off, Effort::High], ThinkingControl::Budget)
     };
     assert_eq!(catalogue.models().collect::<Vec<_>>(), [&expect]);
     assert_eq!(catalogue.default_model("mine"), Some(&expect));

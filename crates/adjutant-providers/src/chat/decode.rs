@@ -398,7 +398,7 @@ impl Notes {
 
 /// The members as an extra; none is nothing.
 fn kept(members: Map<String, Value>) -> Extra {
-    if members.is_empty() { Extra::default() } else { Extra::new(Value::Object(members)) }
+    if members.is_empty() { Extra::default() } else { Extra::from(Value::Object(members)) }
 }
 
 /// The elements of a list; what is no list has none.

@@ -196,7 +196,7 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
         document(url),
     ];
     check(
-        [Entry::User(UserMessage::new(content)), Entry::Summary(Summary { text: "so far".into(), covers: 3 })],
+        [Entry::User(UserMessage::from(content)), Entry::Summary(Summary { text: "so far".into(), covers: 3 })],
         json!([
             {"role": "user", "content": [
                 {"type": "text", "text": "look"},
@@ -208,7 +208,7 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
         ]),
     );
     let plain = Chat::new(ModelInfo::new(ID), Key::none());
-    let request = Request::new().user(UserMessage::new(vec![image(), image()]));
+    let request = Request::new().user(UserMessage::from(vec![image(), image()]));
     let (text, warnings) = body(&plain, &request);
     assert!(text.ends_with(r#"[{"role":"user","content":"[image omitted: this model takes no images]"}]}"#), "{text}");
     assert_eq!(warnings, ["[image omitted: this model takes no images]"]);

@@ -48,7 +48,7 @@ impl Finish {
             }
             let taken = if open { "it was cut off, so its calls do not run" } else { "what it said is taken as it is" };
             let text = format!("{} {why}; {taken}", reply.model);
-            out.push_back(Chunk::Warned { warning: Warning::new(WarningKind::UnknownStop, text) });
+            out.push_back(Chunk::Warned { warning: Warning { kind: WarningKind::UnknownStop, message: text.into() } });
         }
         Ok(reply)
     }

@@ -423,7 +423,7 @@ fn extra(signature: Option<Cow<'_, str>>, metadata: Map<String, Value>) -> Extra
         members.insert(SIGNATURE.to_owned(), Value::String(signature.into_owned()));
     }
     members.extend(metadata);
-    Extra::new(if members.is_empty() { Value::Null } else { Value::Object(members) })
+    Extra::from(if members.is_empty() { Value::Null } else { Value::Object(members) })
 }
 
 fn excerpt(text: &str) -> String {

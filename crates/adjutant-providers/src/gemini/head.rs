@@ -213,5 +213,5 @@ fn unsupported(sent: &Effective<'_>, options: &Options, warnings: &mut Vec<Warni
 }
 
 fn dropped(warnings: &mut Vec<Warning>, text: &str) {
-    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
 }

@@ -63,7 +63,7 @@ fn call(block: u32, wire_id: Option<&str>, args: &str, signature: Option<&str>) 
 }
 
 fn signed(signature: Option<&str>) -> Extra {
-    signature.map(|it| Extra::new(json!({"thoughtSignature": it}))).unwrap_or_default()
+    signature.map(|it| Extra::from(json!({"thoughtSignature": it}))).unwrap_or_default()
 }
 
 fn said(text: &str, signature: Option<&str>) -> Block {
@@ -169,7 +169,8 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
     }
     .extra("safetySettings", json!([]))
     .extra("generationConfig", json!({"topK": 5}));
-    let info = info(ID).thinks([Effort::Low, Effort::High], ThinkingControl::Level);
+    let efforts = vec![Effort::Low, Effort::High];
+    let info = ModelInfo { efforts, thinking: ThinkingControl::Level, ..info(ID) };
     let request = Request::new().system("Be \"brief\".").tools(tools).options(options).user("hi");
     let expect = r#"{"systemInstruction":{"parts":[{"text":"Be \"brief\"."}]},"tools":[{"functionDeclarations":[{"name":"read","description":"Reads.","parametersJsonSchema":{"type":"object","properties":{"a":{"type":"string"}}}},{"name":"now","description":"Reads."}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["read"]},"includeServerSideToolInvocations":true},"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"stopSequences":["END"],"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"topK":5},"safetySettings":[],"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
     assert_eq!(body(&Gemini::new(info, "k"), &request), (expect.to_owned(), vec![]));
@@ -227,7 +228,7 @@ fn tool_config_follows_the_choice_when_there_are_tools() {
 fn thinking_is_a_level_or_a_budget_when_a_model_is_told_so() {
     #[track_caller]
     fn check(id: &str, control: ThinkingControl, wanted: Effort, expect: Value, warns: &[&str]) {
-        let info = ModelInfo::new(id).thinks(Effort::ALL, control);
+        let info = ModelInfo { efforts: Effort::ALL.to_vec(), thinking: control, ..ModelInfo::new(id) };
         let options = Options { thinking: Some(wanted), ..Options::default() };
         check_option(info, &[], options, "/generationConfig/thinkingConfig", expect, warns);
     }
@@ -314,7 +315,7 @@ fn turn_returns_signatures_in_their_parts_when_it_is_own() {
             said("", Some("QUJDRA")),
             said("", None),
             said("c", Some("not base64!")),
-            Block::Text(Text { text: "".into(), extra: Extra::new(json!({"groundingMetadata": {}})) }),
+            Block::Text(Text { text: "".into(), extra: Extra::from(json!({"groundingMetadata": {}})) }),
         ]
     };
     check(
@@ -464,7 +465,7 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
     let warnings = check(
         ID,
         [
-            Entry::User(UserMessage::new(content)),
+            Entry::User(UserMessage::from(content)),
             Entry::User(UserMessage::text(" \n")),
             Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
             Entry::Summary(Summary { text: "so far".into(), covers: 3 }),

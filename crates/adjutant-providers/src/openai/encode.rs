@@ -291,7 +291,7 @@ fn items<'a>(said: &'a ProjectedReply<'a>, warnings: &mut Vec<Warning>) -> Vec<I
 /// Models that do not encrypt say it in `content`. Source: opencode 45032, 2026-08.
 fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
     const NONE: &Value = &Value::Array(Vec::new());
-    let extra = thinking.extra.value();
+    let extra = &*thinking.extra;
     let encrypted_content = thinking.signature.as_deref().filter(|it| !it.is_empty());
     let (id, content) = (extra_id(extra)?, extra.get("content"));
     let summary = extra.get("summary").unwrap_or(NONE);
@@ -405,7 +405,7 @@ fn at_least(tokens: u64, warnings: &mut Vec<Warning>) -> u64 {
 }
 
 fn warn(warnings: &mut Vec<Warning>, text: &str) {
-    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+    warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
 }
 
 fn item(tail: &mut Tail, role: Role, item: &Item<'_>) {

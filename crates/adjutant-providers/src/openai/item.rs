@@ -331,5 +331,5 @@ fn parts(content: Option<&RawValue>) -> Result<Vec<Said>, Error> {
 }
 
 fn extra_of(members: Map<String, Value>) -> Extra {
-    if members.is_empty() { Extra::default() } else { Extra::new(Value::Object(members)) }
+    if members.is_empty() { Extra::default() } else { Extra::from(Value::Object(members)) }
 }

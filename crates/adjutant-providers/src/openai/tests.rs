@@ -25,7 +25,8 @@ fn info() -> ModelInfo {
 }
 
 fn thinker() -> OpenAi {
-    OpenAi::new(info().thinks([Effort::Off, Effort::Low, Effort::High, Effort::Max], Default::default()), "sk-secret")
+    let efforts = vec![Effort::Off, Effort::Low, Effort::High, Effort::Max];
+    OpenAi::new(ModelInfo { efforts, ..info() }, "sk-secret")
 }
 
 fn model() -> OpenAi {
@@ -70,17 +71,17 @@ fn check(entries: impl IntoIterator<Item = Entry>, expect: Value, warned: &[&str
 
 fn call(block: u32, args: &str, extra: Value) -> Block {
     let mut call = Call::new(CallId { turn: 3, attempt: 0, block }, "read", args);
-    (call.wire_id, call.extra) = (Some("call_1".into()), Extra::new(extra));
+    (call.wire_id, call.extra) = (Some("call_1".into()), Extra::from(extra));
     Block::Call(call)
 }
 
 fn text(text: &str, extra: Value) -> Block {
-    Block::Text(Text { text: text.into(), extra: Extra::new(extra) })
+    Block::Text(Text { text: text.into(), extra: Extra::from(extra) })
 }
 
 fn thinking(signature: Option<&str>, extra: Value) -> Block {
     let mut thinking = Thinking::new("hm");
-    (thinking.signature, thinking.extra) = (signature.map(Into::into), Extra::new(extra));
+    (thinking.signature, thinking.extra) = (signature.map(Into::into), Extra::from(extra));
     Block::Thinking(thinking)
 }
 
@@ -449,7 +450,7 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
     let content = vec![Content::text("look"), image(url()), image(base64()), document(base64()), document(url())];
     check(
         [
-            Entry::User(UserMessage::new(content)),
+            Entry::User(UserMessage::from(content)),
             Entry::User(UserMessage::text(" \n")),
             Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
             Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
@@ -467,7 +468,7 @@ fn user_content_is_sent_in_its_forms_when_it_has_media() {
         &[],
     );
     let plain = OpenAi::new(ModelInfo::new(ID), Key::none());
-    let request = Request::new().user(UserMessage::new(vec![image(base64()), image(base64())]));
+    let request = Request::new().user(UserMessage::from(vec![image(base64()), image(base64())]));
     let (text, warnings) = body(&plain, &request);
     assert!(
         text.ends_with(r#"[{"type":"input_text","text":"[image omitted: this model takes no images]"}]}]}"#),

@@ -38,7 +38,8 @@ fn left_out(content: &Content, expect: Option<&str>) {
         _ => None,
     };
     assert_eq!(text, expect, "{content:?}");
-    let told: Vec<_> = expect.map(|it| Warning::new(WarningKind::ContentChanged, it)).into_iter().collect();
+    let told: Vec<_> =
+        expect.map(|it| Warning { kind: WarningKind::ContentChanged, message: it.into() }).into_iter().collect();
     assert_eq!(warnings, told);
 }
 

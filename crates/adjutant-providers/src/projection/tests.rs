@@ -29,7 +29,7 @@ fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>) -> Entry {
 }
 
 fn text(text: &str, extra: Value) -> Block {
-    Block::Text(Text { text: text.into(), extra: Extra::new(extra) })
+    Block::Text(Text { text: text.into(), extra: Extra::from(extra) })
 }
 
 fn thinking() -> Block {
@@ -38,7 +38,7 @@ fn thinking() -> Block {
 
 fn call(block: u32, extra: Value) -> Block {
     let id = CallId { turn: 1, attempt: 0, block };
-    Block::Call(Call { extra: Extra::new(extra), ..Call::new(id, "read", "{}") })
+    Block::Call(Call { extra: Extra::from(extra), ..Call::new(id, "read", "{}") })
 }
 
 fn opaque(issuer: &str, value: Value) -> Block {
@@ -157,7 +157,7 @@ fn shown_says_what_was_left_out_when_the_model_takes_no_media() {
     let image = Content::Image(Image { media_type: "image/png".into(), source: source.clone() });
     let document = Content::Document(Document { media_type: "application/pdf".into(), name: None, source });
     let content = vec![Content::text("see"), image.clone(), image.clone(), document];
-    let user = Entry::User(UserMessage::new(content.clone()));
+    let user = Entry::User(UserMessage::from(content.clone()));
     let mut reply = Reply::new(OWN.into(), FinishReason::Calls);
     reply.blocks = vec![Arc::new(call(1, Value::Null))];
     let mut open = Turn::open(Arc::new(reply.clone()));

@@ -247,7 +247,7 @@ async fn headers_and_resolved_key_are_sent_when_they_are_set() {
 fn known_embedders_say_what_they_take_and_cost() {
     let million = Usage { input_uncached: 1_000_000, ..Usage::default() };
     let say = |info: &EmbedderInfo| {
-        let cost = info.cost(&million).map(|it| it.0);
+        let cost = info.price.map(|price| price.cost(&million).0);
         (info.id.to_string(), info.dimensions, info.max_inputs, info.max_input_tokens, info.max_request_tokens, cost)
     };
     let (small, large) = (OpenAiEmbedder::small(""), OpenAiEmbedder::large(""));

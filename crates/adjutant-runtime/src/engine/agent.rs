@@ -184,7 +184,7 @@ impl AgentPosition<'_> {
 fn bounded(mut agent: Agent, member: &Member) -> Agent {
     let limits = &member.spec.limits;
     if let Some(timeout) = member.timeout() {
-        agent = agent.middleware(Timeout::new(timeout));
+        agent = agent.middleware(Timeout(timeout));
     }
     if let Some(timeout) = limits.tool_timeout {
         agent = agent.calls(|calls| calls.timeout = Some(timeout.0));

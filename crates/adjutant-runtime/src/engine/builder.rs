@@ -51,7 +51,7 @@ impl EngineBuilder {
             credentials: Credentials::none(),
             world: Arc::new(SystemWorld),
             models: BTreeMap::new(),
-            effects: adjutant_context::register(EffectRegistry::new()),
+            effects: adjutant_context::register(EffectRegistry::default()),
             toolboxes: BTreeMap::new(),
             providers: Vec::new(),
             origin: Origin::File,

@@ -151,7 +151,7 @@ async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: Arc<dyn Wo
         Ok(store) => Ok(store.into()),
         // The server's message may hold the same things as the address.
         Err(error) => {
-            let message = format!("the PostgreSQL database that {variable} names cannot be used: {:?}", error.kind());
+            let message = format!("the PostgreSQL database that {variable} names cannot be used: {:?}", error.kind);
             Err(Error::new(ErrorKind::Storage, message))
         }
     }

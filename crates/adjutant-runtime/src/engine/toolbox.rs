@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use adjutant_llm::ThreadId;
 use adjutant_orchestration::{Notes, Reflections, board::BoardTools};
-use adjutant_tool::{Filter, Identity, LimitOutput, Prefix, TimeOut, Toolbox};
+use adjutant_tool::{Identity, Toolbox};
 use adjutant_toolkit::Files;
 
 use super::{
@@ -107,19 +107,19 @@ pub(super) fn wrap(spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Too
     let mut toolbox = toolbox;
     if spec.only.is_some() || !spec.except.is_empty() {
         let (only, except) = (spec.only.clone(), spec.except.clone());
-        toolbox = Arc::new(Filter::new(toolbox, move |_, tool| {
+        toolbox = Arc::new(toolbox.filter(move |_, tool| {
             let name = tool.name().as_str();
             only.as_ref().is_none_or(|only| any_fits(only, name)) && !any_fits(&except, name)
         }));
     }
     if let Some(limit) = spec.timeout {
-        toolbox = Arc::new(TimeOut::new(toolbox, limit.0));
+        toolbox = Arc::new(toolbox.time_out(limit.0));
     }
     if let Some(size) = spec.max_output {
-        toolbox = Arc::new(LimitOutput::new(toolbox, usize::try_from(size.0).unwrap_or(usize::MAX)));
+        toolbox = Arc::new(toolbox.limit_output(usize::try_from(size.0).unwrap_or(usize::MAX)));
     }
     match &spec.prefix {
-        Some(prefix) => Arc::new(Prefix::new(toolbox, Arc::clone(prefix))),
+        Some(prefix) => Arc::new(toolbox.prefix(Arc::clone(prefix))),
         None => toolbox,
     }
 }

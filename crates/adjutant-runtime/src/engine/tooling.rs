@@ -59,11 +59,11 @@ impl Tooling {
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
         let memories = manifest.memory.as_ref().map(|memory| {
-            let memories = Memories::new(store.memory()?, OwnerId(Arc::clone(&memory.owner))).world(shared());
-            Ok::<_, Error>(match memory.limit {
-                Some(limit) => memories.limit(usize::try_from(limit).unwrap_or(MAX_REMEMBERED)),
-                None => memories,
-            })
+            let mut memories = Memories::new(store.memory()?, OwnerId(Arc::clone(&memory.owner))).world(shared());
+            if let Some(limit) = memory.limit {
+                memories.limit = usize::try_from(limit).unwrap_or(MAX_REMEMBERED);
+            }
+            Ok::<_, Error>(memories)
         });
         let around = Surroundings::of(&workspace, &manifest.environment);
         let program = |tool| Program::new(tool, &around).map(|made| (Arc::clone(&tool.name), made));

@@ -57,7 +57,7 @@ pub(super) fn check(
         around,
         problems,
         warnings,
-        effects: adjutant_context::register(EffectRegistry::new()),
+        effects: adjutant_context::register(EffectRegistry::default()),
         chooser: None,
         skills: None,
     };

@@ -109,6 +109,6 @@ mod tests {
     fn zero_byte_is_refused() {
         let words = Words::new(&["{city}".into()], &json!({ "properties": { "city": {} } }));
         let error = words.with(&json!({"city": "a\0b"})).expect_err("it ends a word");
-        assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
+        assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn stopped() -> Error {
 }
 
 fn of_journal_kind(error: &JournalError) -> ErrorKind {
-    match error.kind() {
+    match error.kind {
         JournalErrorKind::Missing => ErrorKind::Missing,
         JournalErrorKind::Owned => ErrorKind::Busy,
         JournalErrorKind::Invalid => ErrorKind::Invalid,

@@ -70,7 +70,7 @@ async fn input_waits_for_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn reply_that_takes_too_long_fails() {
-    let gate = adjutant_llm::Gate::new();
+    let gate = adjutant_llm::Gate::default();
     let stage = Stage::new([Script::new().text("Never whole.").wait_at(1, &gate)]);
     let engine = stage.engine(still(one(json!({ "model": { "name": MODEL, "retries": 0, "timeout": "3s" } })))).await;
     let began = tokio::time::Instant::now();

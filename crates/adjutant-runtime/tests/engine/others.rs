@@ -60,7 +60,7 @@ async fn profiles_tell_what_others_are_good_for() {
 async fn so_many_work_at_a_time_as_the_agent_says() {
     for (most, together) in [(json!(1), 1), (json!(null), 2)] {
         let tasks = json!({ "tasks": [task("helper")["tasks"][0], task("helper")["tasks"][0]] });
-        let gate = adjutant_llm::Gate::new();
+        let gate = adjutant_llm::Gate::default();
         let waits = || done().wait_at(0, &gate);
         let stage = Stage::with(calls("delegate", tasks), [waits(), waits()]);
         let manifest =
@@ -232,7 +232,7 @@ async fn coordinator_keeps_the_tools_of_the_team_and_the_board() {
 #[tokio::test]
 async fn team_has_its_size() {
     let spawn = |name: &str| json!({ "name": name, "template": "helper", "task": "Write a poem." });
-    let gate = adjutant_llm::Gate::new();
+    let gate = adjutant_llm::Gate::default();
     let scripts = [
         Script::new().call("spawn_teammate", spawn("one")),
         Script::new().call("spawn_teammate", spawn("two")),
@@ -260,7 +260,7 @@ async fn team_has_its_size() {
 
 #[tokio::test(start_paused = true)]
 async fn team_member_has_its_time() {
-    let gate = adjutant_llm::Gate::new();
+    let gate = adjutant_llm::Gate::default();
     let scripts = [
         Script::new().call("spawn_teammate", json!({ "name": "helper", "task": "Write a poem." })),
         Script::new().call("wait_for_team", json!({})),

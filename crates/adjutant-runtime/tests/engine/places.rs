@@ -93,7 +93,7 @@ async fn store_that_is_no_database_is_an_error_of_storage() {
 #[tokio::test]
 async fn records_survive_what_the_manifest_says() {
     for durability in ["sync", "async", "on_exit"] {
-        let gate = adjutant_llm::Gate::new();
+        let gate = adjutant_llm::Gate::default();
         let stage = Stage::new([Script::new().text("Good morning.").wait_at(0, &gate)]);
         let engine = stage.engine(sessions(json!({ "durability": durability }))).await;
         let lead = lead(&engine);

@@ -40,7 +40,7 @@ pub(super) fn answering(replies: &[&str]) -> LocalPrompter {
 
 /// An agent that answers once there is a file `open` in its working folder.
 pub(super) fn answering_when_open(workspace: &Workspace) -> LocalPrompter {
-    let (gate, file) = (Gate::new(), workspace.work().join("open"));
+    let (gate, file) = (Gate::default(), workspace.work().join("open"));
     let script = Script::new().text("Yes.").wait_at(0, &gate);
     tokio::spawn(async move {
         until("the file is there", || file.exists()).await;

@@ -21,7 +21,7 @@ stage::both!(
 );
 
 async fn stream_that_is_dropped_cancels_its_run(over: Over) {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts = [Script::new().text("A long story.").delta_chars(2).wait_at(2, &gate), Script::new().text("Yes?")];
     let stage = stage(over, scripts).await;
     let mut events = stage.stream("talk", "Tell me.").await.expect("it begins");
@@ -38,7 +38,7 @@ async fn stream_that_is_dropped_cancels_its_run(over: Over) {
 }
 
 async fn prompt_that_is_dropped_cancels_its_run(over: Over) {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let stage = stage(over, [Script::new().text("Slow.").wait_at(0, &gate), Script::new().text("Yes?")]).await;
     tokio::select! {
         _ = stage.prompt("talk", "Tell me.") => unreachable!("nobody opens the gate"),
@@ -49,7 +49,7 @@ async fn prompt_that_is_dropped_cancels_its_run(over: Over) {
 }
 
 async fn agent_that_stops_ends_its_runs_and_takes_no_more(over: Over) {
-    let (one, two) = (Gate::new(), Gate::new());
+    let (one, two) = (Gate::default(), Gate::default());
     let scripts = [Script::new().text("Slow.").wait_at(0, &one), Script::new().text("Slow.").wait_at(0, &two)];
     let stage = stage(over, scripts).await;
     let prompter = std::sync::Arc::clone(&stage.prompter);
@@ -69,7 +69,7 @@ async fn agent_that_stops_ends_its_runs_and_takes_no_more(over: Over) {
 }
 
 async fn agent_that_stops_leaves_what_does_not_end(over: Over) {
-    let gate = Gate::new();
+    let gate = Gate::default();
     // More than fits between the two: the run stands still until somebody reads.
     let script = Script::new().text("x".repeat(16 << 20)).delta_chars(64 << 10).wait_at(250, &gate);
     let stage = stage(over, [script]).await;

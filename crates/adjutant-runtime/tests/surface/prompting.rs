@@ -99,7 +99,7 @@ async fn stream_has_the_same_events_however_it_is_asked(over: Over) {
 }
 
 async fn second_prompt_of_a_session_is_refused_while_others_run(over: Over) {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let scripts =
         [Script::new().text("Slow.").wait_at(0, &gate), Script::new().text("Quick."), Script::new().text("Now.")];
     let stage = stage(over, scripts).await;
@@ -135,7 +135,7 @@ async fn failed_run_is_an_error_and_its_stream_ends_with_it(over: Over) {
 }
 
 async fn run_that_takes_too_long_is_timed_out(over: Over) {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let stage = stage(over, [Script::new().text("Never.").wait_at(0, &gate), Script::new().text("Here.")]).await;
     let request = PromptRequest::new("Hi.").timeout(std::time::Duration::from_millis(1));
     assert_eq!(kind(stage.prompter.prompt(request).await), ErrorKind::TimedOut);
@@ -145,7 +145,7 @@ async fn run_that_takes_too_long_is_timed_out(over: Over) {
 
 #[tokio::test(start_paused = true)]
 async fn reader_that_is_slow_holds_the_run_back() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let text = "x".repeat(1 << 20);
     let script = Script::new().text(text).delta_chars(256).wait_at(4000, &gate);
     let stage = stage(Over::Local, [script]).await;
@@ -173,13 +173,14 @@ async fn events_survive_any_text(over: Over) {
 
 async fn event_is_given_when_the_log_holds_its_record(over: Over) {
     // Nothing else saves anything before the end, and the model waits for what is looked at here.
-    let (gate, journal) = (Gate::new(), MemoryJournal::default());
+    let (gate, journal) = (Gate::default(), MemoryJournal::default());
     let script = Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate);
     let stage = stage::kept(over, [script], journal.clone(), Durability::OnExit).await;
     let mut events = stage.stream("talk", "Go.").await.expect("it begins");
     for _ in 0..5 {
         let event = events.next().await.expect("the run goes on").expect("the stream goes on");
-        let held = Sessions::new(Arc::new(journal.clone())).info(&LogId::from("talk")).await.expect("a log").head;
+        let held =
+            Sessions::new(Arc::new(journal.clone())).journal().info(&LogId::from("talk")).await.expect("a log").head;
         assert!(event.seq <= held, "{event:?}: the log holds {held:?}");
     }
     gate.open();

@@ -187,7 +187,7 @@ async fn announced_length_above_the_limit_is_refused_before_the_body_comes() {
 async fn more_prompts_than_can_be_at_work_are_told_when_to_ask_again() {
     const ASKED: usize = 400;
     const AT_WORK: usize = 192;
-    let gate = Gate::new();
+    let gate = Gate::default();
     let stage = stage(Over::Http, (0..ASKED).map(|_| Script::new().text("Yes.").wait_at(0, &gate))).await;
     let prompt = |number: usize| {
         let path = if number.is_multiple_of(2) { "/v1/prompt" } else { "/v1/prompt/stream" };
@@ -336,7 +336,7 @@ async fn simple_stream_ends_with_an_error_when_there_is_no_answer() {
 
 #[tokio::test]
 async fn client_that_reads_slowly_holds_its_run_back() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     // More than fits between the two.
     let script = Script::new().text("x".repeat(8 << 20)).delta_chars(64 << 10).wait_at(126, &gate);
     let stage = stage(Over::Http, [script]).await;
@@ -359,7 +359,7 @@ async fn client_that_reads_slowly_holds_its_run_back() {
 
 #[tokio::test]
 async fn client_that_goes_away_cancels_its_run() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let stage = stage(Over::Http, [Script::new().text("Slow.").wait_at(0, &gate)]).await;
     let address = stage.client.address();
     let mut stream = TcpStream::connect(address).await.expect("it listens");

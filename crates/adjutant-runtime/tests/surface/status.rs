@@ -20,7 +20,7 @@ fn told(report: &AgentReport) -> (Status, u64) {
 
 #[tokio::test]
 async fn status_is_told_at_once_and_at_each_change_until_the_end() {
-    let gate = Gate::new();
+    let gate = Gate::default();
     let stage = stage(Over::Http, [Script::new().text("Hello.").wait_at(0, &gate)]).await;
     let mut news = stage.client.watch().await.expect("the status is told");
     let mut next = async || told(&news.next().await.expect("more is told").expect("the status is told"));

@@ -162,7 +162,7 @@ async fn skill_is_known_to_be_loaded_when_another_process_goes_on() {
 #[tokio::test]
 async fn skill_is_loaded_in_each_session_when_two_of_one_agent_run_at_once() {
     let den = den();
-    let (gate, loads) = (Gate::new(), || Script::new().call("load_skill", json!({"name": "kestrel"})));
+    let (gate, loads) = (Gate::default(), || Script::new().call("load_skill", json!({"name": "kestrel"})));
     let model = Arc::new(ScriptedModel::new([
         loads().wait_at(0, &gate),
         loads(),

@@ -41,7 +41,7 @@ impl Meta {
     /// Reads what is written of a log; fails if there is none.
     pub(super) fn read(log: &LogFolder) -> Result<Self, JournalError> {
         check_version(log)?;
-        json(&log.file("meta.json"))?.ok_or_else(|| JournalError::missing(&log.log))
+        json(&log.file("meta.json"))?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &log.log))
     }
 
     pub(super) fn write(&self, log: &LogFolder) -> Result<(), JournalError> {
@@ -141,7 +141,7 @@ pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, J
             // It went away meanwhile.
             Err(_) if !log.exists()? => {}
             // Like one whose name cannot be read: the others are listed all the same.
-            Err(error) if matches!(error.kind(), JournalErrorKind::Corrupt | JournalErrorKind::Version) => {
+            Err(error) if matches!(error.kind, JournalErrorKind::Corrupt | JournalErrorKind::Version) => {
                 tracing::warn!(path = %log.folder.display(), %error, "a log is not listed: it cannot be read");
             }
             Err(error) => return Err(error),

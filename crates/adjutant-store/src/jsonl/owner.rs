@@ -40,7 +40,7 @@ impl Owned {
 
     /// The log is not free.
     fn refusal(&self, place: &LogFolder) -> JournalError {
-        let mut holder = Holder::new(&*self.owner);
+        let mut holder = Holder { owner: self.owner.as_str().into(), ..Holder::default() };
         // The file is written when the log is taken.
         let taken = fs::metadata(place.file("owner.json")).and_then(|file| file.modified());
         holder.since = taken.ok().and_then(|taken| taken.elapsed().ok());
@@ -120,6 +120,6 @@ impl HeldOwnership {
     /// Fails if somebody has taken over; under the lock of the log.
     pub(super) fn check(&self, place: &LogFolder) -> Result<(), JournalError> {
         let is_last = Owned::read(place)?.as_ref() == Some(&self.owned);
-        if is_last { Ok(()) } else { Err(JournalError::fenced(&place.log)) }
+        if is_last { Ok(()) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, &place.log)) }
     }
 }

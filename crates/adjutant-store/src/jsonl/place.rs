@@ -114,7 +114,7 @@ impl LogFolder {
 
     /// Fails if there is no such log.
     pub(super) fn needed(&self) -> Result<(), JournalError> {
-        if self.exists()? { Ok(()) } else { Err(JournalError::missing(&self.log)) }
+        if self.exists()? { Ok(()) } else { Err(JournalError::of_log(JournalErrorKind::Missing, &self.log)) }
     }
 
     /// Waits until nobody else changes the log, for as long as the value lives.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adjutant_core::{JournalError, LogId};
+use adjutant_core::{JournalError, JournalErrorKind, LogId};
 
 use super::{
     meta::{self, Meta},
@@ -19,7 +19,7 @@ pub(super) fn rename(place: &JournalFolder, from: &LogId, to: &LogId) -> Result<
         source.needed()?;
         owner::needs_free(&source)?;
         if target.exists()? {
-            return Err(JournalError::exists(to));
+            return Err(JournalError::of_log(JournalErrorKind::Exists, to));
         }
         let mut meta = Meta::read(&source)?;
         meta.named(&[from, to]);

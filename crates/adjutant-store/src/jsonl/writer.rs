@@ -196,7 +196,7 @@ impl Log for JsonlLog {
             })
             .await;
         // Fenced stays fenced, and a batch that does not follow has changed nothing.
-        self.is_unknown = appended.as_ref().is_err_and(|error| error.kind() == JournalErrorKind::Io);
+        self.is_unknown = appended.as_ref().is_err_and(|error| error.kind == JournalErrorKind::Io);
         self.head.seq = Seq(appended?);
         Ok(self.head)
     }

@@ -137,5 +137,6 @@ fn invalid(message: String) -> KvStoreError {
 /// The item of a row of key, value, text, version and time.
 fn item(row: &Row) -> Result<Item, Fault> {
     let value = json::value(row.try_get(1)?).ok_or(Fault::Stored("a value"))?;
-    Ok(Item::new(text(row, 0)?, value, text(row, 2)?, Version(unsigned(row, 3)?), unsigned(row, 4)?))
+    let (key, text) = (text(row, 0)?, text(row, 2)?);
+    Ok(Item { key, value, text, version: Version(unsigned(row, 3)?), changed_ms: unsigned(row, 4)? })
 }

@@ -65,7 +65,7 @@ fn record(seq: u64, bytes: usize) -> Arc<Stamped> {
 async fn own(sqlite: &Sqlite, count: usize) -> Vec<Box<dyn Log>> {
     let mut logs = Vec::new();
     for number in 0..count {
-        let owned = sqlite.journal().own(&LogId::from(format!("log {number}")), &Owner::new()).await;
+        let owned = sqlite.journal().own(&LogId::from(format!("log {number}")), &Owner::default()).await;
         logs.push(owned.expect("owned"));
     }
     logs
@@ -130,7 +130,7 @@ async fn full_disk_fails_the_append_that_does_not_fit_and_no_other() {
     let jobs = logs.iter_mut().zip(sizes).map(|(log, bytes)| append(log, bytes, Flush::Now));
     let mut done = gate.together(jobs.collect()).await;
     let error = done.remove(1).expect_err("full");
-    assert_eq!(error.kind(), JournalErrorKind::Io);
+    assert_eq!(error.kind, JournalErrorKind::Io);
     assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("database or disk is full"));
     assert_eq!(done.into_iter().map(|seq| seq.expect("fits")).collect::<Vec<_>>(), [Seq(1), Seq(1)]);
     limit(100_000).await.expect("limited");
@@ -146,7 +146,7 @@ async fn full_disk_fails_the_append_that_does_not_fit_and_no_other() {
 #[tokio::test]
 async fn owner_that_nobody_waited_for_lets_go() {
     let (_folder, sqlite) = open();
-    let (journal, log, owner) = (sqlite.journal(), LogId::from("log"), Owner::new());
+    let (journal, log, owner) = (sqlite.journal(), LogId::from("log"), Owner::default());
     drop(own(&sqlite, 1).await);
     let gate = Gate::close(&sqlite).await;
     let mut wish = Box::pin(journal.own(&log, &owner));
@@ -160,5 +160,5 @@ async fn owner_that_nobody_waited_for_lets_go() {
     // A change behind the claim: once it is answered, the claim was, and found nobody.
     let behind = gate.together(vec![sqlite.store.write(Order::lazy(), |_: &Connection| Ok(()))]).await;
     assert!(behind.iter().all(Result::is_ok));
-    drop(journal.own(&log, &Owner::new()).await.expect("free"));
+    drop(journal.own(&log, &Owner::default()).await.expect("free"));
 }

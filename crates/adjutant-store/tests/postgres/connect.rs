@@ -20,7 +20,7 @@ async fn tables_are_made_once_when_many_open_at_once() {
     for database in opened {
         let database = database.expect("it opens");
         let missing = database.journal().info(&LogId::from("none")).await.expect_err("no log is there");
-        assert_eq!(missing.kind(), JournalErrorKind::Missing);
+        assert_eq!(missing.kind, JournalErrorKind::Missing);
     }
 }
 
@@ -30,7 +30,7 @@ async fn newer_tables_are_refused_and_named() {
     drop(place.open().await);
     place.execute("insert into $.adjutant_versions values (99, now())");
     let error = place.connect().await.expect_err("it is newer");
-    assert_eq!(error.kind(), JournalErrorKind::Version);
+    assert_eq!(error.kind, JournalErrorKind::Version);
     assert_eq!(error.to_string(), "the tables have version 99; this program knows up to 1");
 }
 
@@ -38,14 +38,14 @@ async fn newer_tables_are_refused_and_named() {
 async fn schema_that_cannot_be_is_invalid() {
     for schema in ["", "Upper", "1st", "pg_own", "a;b", "a b", &"a".repeat(41)] {
         let error = Postgres::connect("postgresql://127.0.0.1/none").schema(schema).await.expect_err("no name");
-        assert_eq!(error.kind(), JournalErrorKind::Invalid, "{schema}");
+        assert_eq!(error.kind, JournalErrorKind::Invalid, "{schema}");
     }
 }
 
 #[tokio::test]
 async fn url_that_demands_tls_is_invalid() {
     let error = Postgres::connect("postgresql://127.0.0.1:1/none?sslmode=require").await.expect_err("no TLS");
-    assert_eq!(error.kind(), JournalErrorKind::Invalid);
+    assert_eq!(error.kind, JournalErrorKind::Invalid);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn own_again(journal: &PostgresJournal, log: &LogId, owner: &Owner) -> Box
         loop {
             match journal.own(log, owner).await {
                 Ok(owned) => return owned,
-                Err(error) => assert_eq!(error.kind(), JournalErrorKind::Io, "{error}"),
+                Err(error) => assert_eq!(error.kind, JournalErrorKind::Io, "{error}"),
             }
             time::sleep(Duration::from_millis(20)).await;
         }
@@ -29,17 +29,17 @@ async fn own_again(journal: &PostgresJournal, log: &LogId, owner: &Owner) -> Box
 
 /// Appends records up to a number, each exactly once; says how far it is. Gives how often it was interrupted.
 async fn append_all(journal: PostgresJournal, log: LogId, upto: u64, far: watch::Sender<u64>) -> u32 {
-    let owner = Owner::new();
+    let owner = Owner::default();
     let mut owned = own_again(&journal, &log, &owner).await;
     let mut broken = 0;
     while owned.head().seq.0 < upto {
         let next = owned.head().seq.0 + 1;
         far.send_replace(next);
         if let Err(error) = owned.append(&[record(next, next)], Flush::Now).await {
-            assert_eq!(error.kind(), JournalErrorKind::Io, "{error}");
+            assert_eq!(error.kind, JournalErrorKind::Io, "{error}");
             broken += 1;
             let error = owned.append(&[record(next, next)], Flush::Now).await.expect_err("it is broken");
-            assert_eq!(error.kind(), JournalErrorKind::Io);
+            assert_eq!(error.kind, JournalErrorKind::Io);
             owned = own_again(&journal, &log, &owner).await;
         }
     }
@@ -83,12 +83,12 @@ async fn posts_go_on_when_the_server_is_back() {
     };
     let journal = Postgres::connect(server.url("postgres")).await.expect("it opens").journal();
     let id = LogId::from("log");
-    drop(journal.own(&id, &Owner::new()).await.expect("it is free"));
+    drop(journal.own(&id, &Owner::default()).await.expect("it is free"));
     let mut posts = journal.posts(&id, PostNo(0)).expect("it takes posts");
     journal.post(&id, Post::Cancel).await.expect("it is posted");
     assert_eq!(posts.next().await.expect("no end").expect("a post").no, PostNo(1));
     server.stop();
-    assert_eq!(posts.next().await.expect("no end").expect_err("it is gone").kind(), JournalErrorKind::Io);
+    assert_eq!(posts.next().await.expect("no end").expect_err("it is gone").kind, JournalErrorKind::Io);
     server.restart().expect("it is back");
     let next = async {
         while journal.post(&id, Post::Cancel).await.is_err() {
@@ -97,7 +97,7 @@ async fn posts_go_on_when_the_server_is_back() {
         loop {
             match posts.next().await.expect("no end") {
                 Ok(posted) => return posted,
-                Err(error) => assert_eq!(error.kind(), JournalErrorKind::Io),
+                Err(error) => assert_eq!(error.kind, JournalErrorKind::Io),
             }
         }
     };

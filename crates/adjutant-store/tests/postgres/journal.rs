@@ -59,7 +59,7 @@ async fn log_has_any_name_and_any_owner() {
     let journal = place.open().await.journal();
     let names = ["a/../b", "..", "nul\0nul", "日本語 🦀", "'; drop table logs; --", "%_\\", &"é".repeat(256)];
     for name in names {
-        let owner = Owner::named(format!("owner\0{name}"));
+        let owner = Owner { id: format!("owner\0{name}").into(), takes_over: false };
         let mut log = journal.own(&LogId::from(name), &owner).await.expect("it is made");
         log.append(&[spoken(1, name)], Flush::Lazy).await.expect("it follows");
     }
@@ -67,11 +67,11 @@ async fn log_has_any_name_and_any_owner() {
         assert_eq!(read(&journal, name, 0).await.expect("it is there"), [spoken(1, name)], "{name:?}");
     }
     for name in ["", &"x".repeat(513)] {
-        let error = journal.own(&LogId::from(name), &Owner::new()).await.expect_err("no name");
-        assert_eq!(error.kind(), JournalErrorKind::Invalid);
+        let error = journal.own(&LogId::from(name), &Owner::default()).await.expect_err("no name");
+        assert_eq!(error.kind, JournalErrorKind::Invalid);
     }
     let error = read(&journal, "none", 0).await.expect_err("no such log");
-    assert_eq!(error.kind(), JournalErrorKind::Missing);
+    assert_eq!(error.kind, JournalErrorKind::Missing);
 }
 
 #[tokio::test]
@@ -81,14 +81,14 @@ async fn batch_that_does_not_follow_is_corrupt_and_leaves_nothing() {
     let mut log = own(&journal, "log").await;
     for batch in [vec![record(2, 2)], vec![record(1, 1), record(3, 3)], vec![record(1, 1), record(1, 1)]] {
         let error = log.append(&batch, Flush::Now).await.expect_err("a gap");
-        assert_eq!(error.kind(), JournalErrorKind::Corrupt);
+        assert_eq!(error.kind, JournalErrorKind::Corrupt);
     }
     let head = log.append(&records(0, 2), Flush::Now).await.expect("they follow");
     assert_eq!(head, Head { seq: Seq(2), ..log.head() });
     // Somebody cut the log behind its owner's back.
     place.execute("update $.logs set seq = 1");
     let error = log.append(&records(2, 3), Flush::Now).await.expect_err("the head is elsewhere");
-    assert_eq!(error.kind(), JournalErrorKind::Corrupt);
+    assert_eq!(error.kind, JournalErrorKind::Corrupt);
 }
 
 #[tokio::test]
@@ -111,10 +111,10 @@ async fn record_that_was_changed_is_found() {
             change.replace("where ", &format!("where log = (select id from $.logs where name = '{name}') and "));
         place.execute(&change);
         let error = read(&journal, name, 0).await.expect_err("it was changed");
-        assert_eq!(error.kind(), JournalErrorKind::Corrupt, "{name}: {error}");
+        assert_eq!(error.kind, JournalErrorKind::Corrupt, "{name}: {error}");
     }
-    let error = journal.own(&LogId::from("end"), &Owner::new()).await.expect_err("its end is lost");
-    assert_eq!(error.kind(), JournalErrorKind::Corrupt);
+    let error = journal.own(&LogId::from("end"), &Owner::default()).await.expect_err("its end is lost");
+    assert_eq!(error.kind, JournalErrorKind::Corrupt);
     // Who could not own it does not keep it either.
     assert!(!journal.info(&LogId::from("end")).await.expect("it is there").is_owned);
 }
@@ -133,15 +133,15 @@ async fn fold_is_kept_beside_its_log() {
     log.keep(folded.clone()).await.expect("it is kept");
     assert_eq!(journal.folded(&id).await.expect("it is there"), Some(folded.clone()));
     let ahead = Folded { seq: Seq(6), ..folded.clone() };
-    assert_eq!(log.keep(ahead).await.expect_err("there is no such record").kind(), JournalErrorKind::Invalid);
+    assert_eq!(log.keep(ahead).await.expect_err("there is no such record").kind, JournalErrorKind::Invalid);
     for (damage, healing) in [("link = 'x'", "link = records.link"), ("seq = 3", "seq = 5")] {
         place.execute(&format!("update $.folds set {damage}"));
         assert_eq!(journal.folded(&id).await.expect("it can be read"), None, "{damage}");
         place.execute(&format!("update $.folds set {healing} from $.records where records.seq = 5"));
         assert_eq!(journal.folded(&id).await.expect("it is there"), Some(folded.clone()));
     }
-    let _other = journal.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is taken");
-    assert_eq!(log.keep(folded).await.expect_err("it is fenced").kind(), JournalErrorKind::Fenced);
+    let _other = journal.own(&id, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is taken");
+    assert_eq!(log.keep(folded).await.expect_err("it is fenced").kind, JournalErrorKind::Fenced);
 }
 
 #[tokio::test]

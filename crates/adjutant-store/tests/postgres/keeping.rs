@@ -78,7 +78,7 @@ async fn log_that_is_renamed_takes_its_forks_along() {
     let (old, new) = (LogId::from("a"), LogId::from("new\0name"));
     let kind = async |from: &str, to: &str| {
         let error = journal.rename(&LogId::from(from), &LogId::from(to)).await.expect_err("it cannot be renamed");
-        error.kind()
+        error.kind
     };
     assert_eq!(kind("none", "other").await, JournalErrorKind::Missing);
     assert_eq!(kind("a", "c").await, JournalErrorKind::Exists);
@@ -88,7 +88,7 @@ async fn log_that_is_renamed_takes_its_forks_along() {
     assert_eq!(kind("a", "other").await, JournalErrorKind::Owned);
     drop(owned);
     journal.rename(&old, &new).await.expect("nobody owns it");
-    assert_eq!(journal.info(&old).await.expect_err("it is gone").kind(), JournalErrorKind::Missing);
+    assert_eq!(journal.info(&old).await.expect_err("it is gone").kind, JournalErrorKind::Missing);
     assert_eq!(journal.info(&new).await.expect("it is there").head, Seq(2));
     let forks = LogQuery { parent: Some(new.clone()), ..LogQuery::default() };
     let forks = journal.list(&forks).await.expect("a list");
@@ -103,13 +103,13 @@ async fn log_that_is_deleted_is_gone_unless_it_is_owned() {
     let id = LogId::from("a");
     let owned = own(&journal, "a").await;
     let error = journal.delete(&id).await.expect_err("it is owned");
-    assert_eq!(error.kind(), JournalErrorKind::Owned);
+    assert_eq!(error.kind, JournalErrorKind::Owned);
     assert!(error.retry_after().is_some());
     drop(owned);
     journal.delete(&id).await.expect("nobody owns it");
-    assert_eq!(journal.delete(&id).await.expect_err("it is gone").kind(), JournalErrorKind::Missing);
+    assert_eq!(journal.delete(&id).await.expect_err("it is gone").kind, JournalErrorKind::Missing);
     let error = journal.describe(&id, SessionMeta::default()).await.expect_err("it is gone");
-    assert_eq!(error.kind(), JournalErrorKind::Missing);
+    assert_eq!(error.kind, JournalErrorKind::Missing);
     let fork = journal.info(&LogId::from("c")).await.expect("the fork is there");
     assert_eq!(fork.about.parent, Some((id, Seq(2))));
 }

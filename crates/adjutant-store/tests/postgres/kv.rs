@@ -10,7 +10,7 @@ use serde_json::json;
 use super::place;
 
 fn kind(error: adjutant_core::kv::KvStoreError) -> KvStoreErrorKind {
-    error.kind().clone()
+    error.kind.clone()
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn writers_count_versions_without_gaps() {
                     .map_or((0, When::Absent), |item| (item.value.as_u64().expect("a number"), When::Is(item.version)));
                 match kv.write(vec![Change { when, ..Change::put("count", json!(value + 1)) }]).await {
                     Ok(_) => break,
-                    Err(error) => assert!(matches!(error.kind(), KvStoreErrorKind::Conflict { .. }), "{error}"),
+                    Err(error) => assert!(matches!(error.kind, KvStoreErrorKind::Conflict { .. }), "{error}"),
                 }
             }
         }

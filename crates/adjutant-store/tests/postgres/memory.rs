@@ -30,7 +30,7 @@ async fn facts_are_added_changed_listed_and_deleted() {
         vec![NewFact { metadata, ..fact("b", "likes tea\0", 5) }, fact("a", "lives in Köln", 5), fact("c", "is 40", 4)];
     memory.add(&owner, facts).await.expect("they are new");
     let error = memory.add(&owner, vec![fact("d", "new", 9), fact("a", "again", 9)]).await.expect_err("it is there");
-    assert_eq!(error.kind(), MemoryErrorKind::Exists);
+    assert_eq!(error.kind, MemoryErrorKind::Exists);
     let list = memory.list(&owner, None, 10).await.expect("a list");
     assert_eq!(list.iter().map(|fact| &*fact.id.0).collect::<Vec<_>>(), ["c", "a", "b"]);
     assert_eq!(memory.list(&owner, Some(&FactId::from("c")), 1).await.expect("a list"), list[1..2]);
@@ -49,7 +49,7 @@ async fn facts_are_added_changed_listed_and_deleted() {
         memory.delete(&owner, &FactId::from("b")).await.expect_err("it is gone"),
         memory.update(&owner, &FactId::from("b"), FactChange::new(8)).await.expect_err("it is gone"),
     ] {
-        assert_eq!(error.kind(), MemoryErrorKind::Missing);
+        assert_eq!(error.kind, MemoryErrorKind::Missing);
     }
 }
 
@@ -67,14 +67,14 @@ async fn fact_that_cannot_be_is_refused() {
         NewFact { vector: Some(vector(&[f32::NAN])), ..fact("a", "text", 1) },
     ] {
         let error = memory.add(&owner, vec![refused]).await.expect_err("it cannot be");
-        assert_eq!(error.kind(), MemoryErrorKind::Invalid);
+        assert_eq!(error.kind, MemoryErrorKind::Invalid);
     }
     let error = memory.add(&OwnerId::from(""), vec![fact("a", "text", 1)]).await.expect_err("nobody");
-    assert_eq!(error.kind(), MemoryErrorKind::Invalid);
+    assert_eq!(error.kind, MemoryErrorKind::Invalid);
     memory.add(&owner, vec![fact("a", "text", 1)]).await.expect("it can be");
     place.execute("update $.owners set facts = 99999");
     let two = vec![fact("b", "text", 1), fact("c", "text", 1)];
-    assert_eq!(memory.add(&owner, two).await.expect_err("one too many").kind(), MemoryErrorKind::Full);
+    assert_eq!(memory.add(&owner, two).await.expect_err("one too many").kind, MemoryErrorKind::Full);
     assert_eq!(memory.get(&owner, &FactId::from("b")).await.expect("read"), None);
     memory.add(&owner, vec![fact("b", "text", 1)]).await.expect("there is room for one");
     memory.delete(&owner, &FactId::from("a")).await.expect("it is there");
@@ -122,8 +122,8 @@ async fn nothing_touches_another_owner() {
     let id = FactId::from("id");
     assert_eq!(memory.get(&other, &id).await.expect("read"), None);
     let change = FactChange::new(2).text("changed", None);
-    assert_eq!(memory.update(&other, &id, change).await.expect_err("not theirs").kind(), MemoryErrorKind::Missing);
-    assert_eq!(memory.delete(&other, &id).await.expect_err("not theirs").kind(), MemoryErrorKind::Missing);
+    assert_eq!(memory.update(&other, &id, change).await.expect_err("not theirs").kind, MemoryErrorKind::Missing);
+    assert_eq!(memory.delete(&other, &id).await.expect_err("not theirs").kind, MemoryErrorKind::Missing);
     assert!(memory.list(&other, None, 9).await.expect("a list").is_empty());
     assert!(memory.list(&other, Some(&id), 9).await.expect("a list").is_empty());
     assert!(memory.by_words(&other, "secret", 9).await.expect("found").is_empty());

@@ -12,10 +12,10 @@ use super::{own, place, read, record, records};
 /// Waits for a log as one should.
 async fn when_free(journal: &PostgresJournal, log: &LogId) -> Box<dyn Log> {
     loop {
-        match journal.own(log, &Owner::new()).await {
+        match journal.own(log, &Owner::default()).await {
             Ok(owned) => return owned,
             Err(error) => {
-                assert_eq!(error.kind(), JournalErrorKind::Owned);
+                assert_eq!(error.kind, JournalErrorKind::Owned);
                 time::sleep(error.retry_after().unwrap_or(Duration::from_millis(10))).await;
             }
         }
@@ -29,11 +29,11 @@ async fn log_belongs_to_one_owner_until_it_is_dropped() {
     let id = LogId::from("log");
     for _ in 0..20 {
         let log = own(&one, "log").await;
-        let error = one.own(&id, &Owner::new()).await.expect_err("it is owned");
-        assert_eq!(error.kind(), JournalErrorKind::Owned);
+        let error = one.own(&id, &Owner::default()).await.expect_err("it is owned");
+        assert_eq!(error.kind, JournalErrorKind::Owned);
         let left = error.retry_after().expect("it is known");
         assert!(left > Duration::from_secs(5) && left <= Duration::from_secs(15), "{left:?}");
-        assert_eq!(other.own(&id, &Owner::new()).await.expect_err("it is owned").kind(), JournalErrorKind::Owned);
+        assert_eq!(other.own(&id, &Owner::default()).await.expect_err("it is owned").kind, JournalErrorKind::Owned);
         drop(log);
         // The same program sees at once that it is free.
         assert!(!one.info(&id).await.expect("it is there").is_owned);
@@ -44,19 +44,19 @@ async fn log_belongs_to_one_owner_until_it_is_dropped() {
 async fn owner_that_owns_again_fences_itself() {
     let place = place!("owner_that_owns_again_fences_itself");
     let (one, other) = (place.open().await.journal(), place.open().await.journal());
-    let (id, owner) = (LogId::from("log"), Owner::named("me\0"));
+    let (id, owner) = (LogId::from("log"), Owner { id: "me\0".into(), takes_over: false });
     let mut first = one.own(&id, &owner).await.expect("it is free");
     first.append(&records(0, 2), Flush::Lazy).await.expect("they follow");
     let mut second = other.own(&id, &owner).await.expect("it is mine");
     assert_eq!((second.head().seq.0, second.head().epoch), (2, Epoch(first.head().epoch.0 + 1)));
-    assert_eq!(first.append(&records(2, 3), Flush::Now).await.expect_err("fenced").kind(), JournalErrorKind::Fenced);
-    assert_eq!(first.heeded(PostNo(1)).await.expect_err("fenced").kind(), JournalErrorKind::Fenced);
+    assert_eq!(first.append(&records(2, 3), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
+    assert_eq!(first.heeded(PostNo(1)).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
     // Dropping a fenced value gives nothing up.
     drop(first);
-    assert!(one.own(&id, &Owner::new()).await.is_err_and(|error| error.kind() == JournalErrorKind::Owned));
+    assert!(one.own(&id, &Owner::default()).await.is_err_and(|error| error.kind == JournalErrorKind::Owned));
     second.append(&records(2, 3), Flush::Now).await.expect("they follow");
-    let mut third = one.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is taken");
-    assert_eq!(second.append(&records(3, 4), Flush::Now).await.expect_err("fenced").kind(), JournalErrorKind::Fenced);
+    let mut third = one.own(&id, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is taken");
+    assert_eq!(second.append(&records(3, 4), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
     third.append(&records(3, 4), Flush::Now).await.expect("they follow");
     assert_eq!(read(&one, "log", 0).await.expect("all"), records(0, 4));
 }
@@ -69,7 +69,7 @@ async fn deleted_log_fences_who_owned_it_once() {
     place.execute("update $.logs set owner = null");
     journal.delete(&LogId::from("log")).await.expect("nobody owns it");
     let _new = own(&journal, "log").await;
-    assert_eq!(old.append(&records(0, 1), Flush::Now).await.expect_err("fenced").kind(), JournalErrorKind::Fenced);
+    assert_eq!(old.append(&records(0, 1), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
 }
 
 #[tokio::test]
@@ -91,8 +91,8 @@ async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
     });
     let mut old = dead.join().expect("it ends");
     let journal = place.open().await.journal();
-    let error = journal.own(&LogId::from("log"), &Owner::new()).await.expect_err("its lease goes on");
-    assert_eq!(error.kind(), JournalErrorKind::Owned);
+    let error = journal.own(&LogId::from("log"), &Owner::default()).await.expect_err("its lease goes on");
+    assert_eq!(error.kind, JournalErrorKind::Owned);
     assert!(error.retry_after().is_some_and(|left| left <= lease), "{:?}", error.retry_after());
     place.execute("update $.logs set until = clock_timestamp() + interval '200 milliseconds'");
     let mut log = when_free(&journal, &LogId::from("log")).await;
@@ -111,8 +111,8 @@ async fn lease_is_renewed_while_the_log_is_owned() {
     let mut log = own(&journal, "log").await;
     let (mut last, mut renewed) = (lease, 0);
     while renewed < 2 {
-        let error = other.own(&LogId::from("log"), &Owner::new()).await.expect_err("it is renewed");
-        assert_eq!(error.kind(), JournalErrorKind::Owned);
+        let error = other.own(&LogId::from("log"), &Owner::default()).await.expect_err("it is renewed");
+        assert_eq!(error.kind, JournalErrorKind::Owned);
         // What is left of a lease only grows when it is renewed.
         let left = error.retry_after().expect("the lease has an end");
         renewed += u32::from(left > last);
@@ -129,13 +129,13 @@ async fn lease_that_is_longer_than_it_can_be_has_ended() {
     let mut old = own(&journal, "log").await;
     place.execute("update $.logs set until = clock_timestamp() + interval '1 day'");
     let _new = own(&journal, "log").await;
-    assert_eq!(old.append(&records(0, 1), Flush::Now).await.expect_err("fenced").kind(), JournalErrorKind::Fenced);
+    assert_eq!(old.append(&records(0, 1), Flush::Now).await.expect_err("fenced").kind, JournalErrorKind::Fenced);
 }
 
 /// Appends so many records to a log that another process wants as well; gives what was acknowledged.
 async fn contend(database: Postgres, log: LogId, who: u64, count: u64) -> BTreeSet<u64> {
     let journal = database.journal();
-    let owner = Owner { takes_over: true, ..Owner::new() };
+    let owner = Owner { takes_over: true, ..Owner::default() };
     let mut acknowledged = BTreeSet::new();
     let mut owned = journal.own(&log, &owner).await.expect("it is taken");
     while (acknowledged.len() as u64) < count {
@@ -145,7 +145,7 @@ async fn contend(database: Postgres, log: LogId, who: u64, count: u64) -> BTreeS
                 acknowledged.insert(item);
             }
             Err(error) => {
-                assert_eq!(error.kind(), JournalErrorKind::Fenced, "{error}");
+                assert_eq!(error.kind, JournalErrorKind::Fenced, "{error}");
                 owned = journal.own(&log, &owner).await.expect("it is taken");
             }
         }
@@ -212,7 +212,7 @@ async fn log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more() {
     let journal = database.journal();
     for polls in 1..8 {
         let id = LogId::from(format!("log {polls}"));
-        let claim = Owner::new();
+        let claim = Owner::default();
         {
             let mut owned = journal.own(&id, &claim);
             for _ in 0..polls {
@@ -224,9 +224,9 @@ async fn log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more() {
         }
         let again = async {
             loop {
-                match journal.own(&id, &Owner::new()).await {
+                match journal.own(&id, &Owner::default()).await {
                     Ok(_) => return,
-                    Err(error) => assert_eq!(error.kind(), JournalErrorKind::Owned),
+                    Err(error) => assert_eq!(error.kind, JournalErrorKind::Owned),
                 }
                 tokio::task::yield_now().await;
             }

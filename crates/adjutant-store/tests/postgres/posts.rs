@@ -16,7 +16,7 @@ async fn posts_come_in_order_from_another_process_until_they_are_heeded() {
     let (journal, other) = (place.open().await.journal(), place.open().await.journal());
     let id = LogId::from("a log\0");
     let error = other.post(&id, Post::Cancel).await.expect_err("no log");
-    assert_eq!(error.kind(), JournalErrorKind::Missing);
+    assert_eq!(error.kind, JournalErrorKind::Missing);
     // Who waits for a log that is not there yet hears it, too.
     let mut early = journal.posts(&id, PostNo(0)).expect("it takes posts");
     let mut log = own(&journal, "a log\0").await;
@@ -54,9 +54,9 @@ async fn posts_that_wait_are_bounded() {
     place.execute("update $.logs set posted = 9999");
     journal.post(&id, Post::Cancel).await.expect("there is room for one");
     let error = journal.post(&id, Post::Cancel).await.expect_err("there is no room");
-    assert_eq!(error.kind(), JournalErrorKind::Invalid);
+    assert_eq!(error.kind, JournalErrorKind::Invalid);
     log.heeded(PostNo(1)).await.expect("one is heeded");
     journal.post(&id, Post::Cancel).await.expect("there is room for one");
     let error = journal.post(&id, message(&"x".repeat(9 << 20))).await.expect_err("it is too large");
-    assert_eq!(error.kind(), JournalErrorKind::Invalid);
+    assert_eq!(error.kind, JournalErrorKind::Invalid);
 }

@@ -35,7 +35,7 @@ async fn append_that_fails_does_not_fail_the_others_of_its_group() {
     let mut late = Vec::new();
     for number in 0..20 {
         late.push(own(&journal, &format!("late {number}")).await);
-        let taken = Owner { takes_over: true, ..Owner::new() };
+        let taken = Owner { takes_over: true, ..Owner::default() };
         drop(journal.own(&format!("late {number}").into(), &taken).await.expect("taken over"));
     }
     let fenced = late.into_iter().map(|mut log| {

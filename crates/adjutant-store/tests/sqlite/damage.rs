@@ -52,7 +52,7 @@ async fn log_with_a_damaged_end_cannot_be_owned() {
     let place = Place::new();
     written(&place).await;
     place.raw().execute("DELETE FROM attachments", []).expect("damaged");
-    check_kind(place.open().journal().own(&"log".into(), &Owner::new()).await, JournalErrorKind::Corrupt);
+    check_kind(place.open().journal().own(&"log".into(), &Owner::default()).await, JournalErrorKind::Corrupt);
     assert!(place.open().journal().info(&"log".into()).await.is_ok());
 }
 

@@ -82,7 +82,7 @@ async fn names_are_data_whatever_they_hold() {
     want.sort();
     assert_eq!(listed.into_iter().map(|info| info.log).collect::<Vec<_>>(), want);
     for name in [String::new(), "x".repeat(513)] {
-        check_kind(journal.own(&name.into(), &Owner::new()).await, JournalErrorKind::Invalid);
+        check_kind(journal.own(&name.into(), &Owner::default()).await, JournalErrorKind::Invalid);
     }
 }
 

@@ -33,7 +33,7 @@ async fn write_of_which_one_change_conflicts_leaves_everything() {
         Change { when: When::Absent, ..Change::put("b", json!(4)) },
     ];
     let error = kv.write(changes).await.expect_err("a conflict");
-    assert_eq!(error.kind(), &KvStoreErrorKind::Conflict { key: "b".into(), found: Some(Version(1)) });
+    assert_eq!(error.kind, KvStoreErrorKind::Conflict { key: "b".into(), found: Some(Version(1)) });
     let items = kv.scan(&Scan::default()).await.expect("scanned");
     let items: Vec<(String, Value, Version)> =
         items.into_iter().map(|item| (item.key.to_string(), item.value, item.version)).collect();
@@ -63,8 +63,8 @@ async fn value_that_was_damaged_is_corrupt() {
     let kv = place.open().kv("shelf");
     kv.write(vec![Change::put("key", json!({"a": 1}))]).await.expect("written");
     place.raw().execute("UPDATE items SET json = '{'", []).expect("damaged");
-    assert_eq!(kv.get("key").await.expect_err("damaged").kind(), &KvStoreErrorKind::Corrupt);
-    assert_eq!(kv.scan(&Scan::default()).await.expect_err("damaged").kind(), &KvStoreErrorKind::Corrupt);
+    assert_eq!(kv.get("key").await.expect_err("damaged").kind, KvStoreErrorKind::Corrupt);
+    assert_eq!(kv.scan(&Scan::default()).await.expect_err("damaged").kind, KvStoreErrorKind::Corrupt);
 }
 
 #[tokio::test]
@@ -75,5 +75,5 @@ async fn value_that_could_not_be_read_again_is_refused() {
     kv.write(vec![Change::put("key", deep(120))]).await.expect("written");
     assert_eq!(kv.get("key").await.expect("read").expect("there").value, deep(120));
     let error = kv.write(vec![Change::put("key", deep(121))]).await.expect_err("too deep");
-    assert_eq!(error.kind(), &KvStoreErrorKind::Invalid);
+    assert_eq!(error.kind, KvStoreErrorKind::Invalid);
 }

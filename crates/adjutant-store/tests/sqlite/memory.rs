@@ -31,8 +31,8 @@ async fn owner_touches_nobody_elses_facts() {
     memory.add(&yours, vec![fact("other", "apples, green", &[1.0, 0.0])]).await.expect("added");
     assert_eq!(memory.get(&yours, &id).await.expect("read"), None);
     let change = FactChange::new(6).text("hostile", None);
-    assert_eq!(memory.update(&yours, &id, change).await.expect_err("missing").kind(), MemoryErrorKind::Missing);
-    assert_eq!(memory.delete(&yours, &id).await.expect_err("missing").kind(), MemoryErrorKind::Missing);
+    assert_eq!(memory.update(&yours, &id, change).await.expect_err("missing").kind, MemoryErrorKind::Missing);
+    assert_eq!(memory.delete(&yours, &id).await.expect_err("missing").kind, MemoryErrorKind::Missing);
     assert!(memory.mark(&yours, "log", 0, 9).await.expect("marked"));
     assert_eq!(memory.marked(&mine, "log").await.expect("read"), 0);
     // The words that keep owners apart in the index are no way around it.
@@ -115,18 +115,18 @@ async fn limits_are_errors_and_nothing_is_added() {
         heavy,
     ] {
         let error = memory.add(&me, vec![fact("fine", "text", &[]), wrong]).await.expect_err("refused");
-        assert_eq!(error.kind(), MemoryErrorKind::Invalid, "{error}");
+        assert_eq!(error.kind, MemoryErrorKind::Invalid, "{error}");
     }
     for name in [String::new(), "x".repeat(513)] {
         let error = memory.add(&owner(&name), Vec::new()).await.expect_err("refused");
-        assert_eq!(error.kind(), MemoryErrorKind::Invalid);
+        assert_eq!(error.kind, MemoryErrorKind::Invalid);
     }
     memory.add(&me, vec![fact("fine", "text", &[])]).await.expect("added");
     let error = memory.add(&me, vec![fact("new", "text", &[]), fact("fine", "text", &[])]).await.expect_err("exists");
-    assert_eq!(error.kind(), MemoryErrorKind::Exists);
+    assert_eq!(error.kind, MemoryErrorKind::Exists);
     let many = (0..100_000).map(|number| fact(&format!("{number}"), "text", &[])).collect();
     let error = memory.add(&me, many).await.expect_err("full");
-    assert_eq!(error.kind(), MemoryErrorKind::Full);
+    assert_eq!(error.kind, MemoryErrorKind::Full);
     assert_eq!(memory.list(&me, None, 10).await.expect("listed").len(), 1);
 }
 

@@ -13,7 +13,7 @@ async fn log_is_free_at_once_when_its_value_is_dropped() {
     for _ in 0..50 {
         for (holder, other) in [(&one, &two), (&two, &one), (&one, &one)] {
             let log = own(holder, "log").await;
-            check_kind(other.own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);
+            check_kind(other.own(&"log".into(), &Owner::default()).await, JournalErrorKind::Owned);
             check_kind(other.delete(&"log".into()).await, JournalErrorKind::Owned);
             check_kind(other.rename(&"log".into(), &"new".into()).await, JournalErrorKind::Owned);
             assert!(other.info(&"log".into()).await.expect("known").is_owned);
@@ -29,7 +29,7 @@ async fn owner_that_was_taken_over_is_fenced() {
     let (one, two) = (place.open().journal(), place.open().journal());
     let mut late = own(&one, "log").await;
     append(&mut *late, &records(1, 2)).await;
-    let mut log = two.own(&"log".into(), &Owner { takes_over: true, ..Owner::new() }).await.expect("taken over");
+    let mut log = two.own(&"log".into(), &Owner { takes_over: true, ..Owner::default() }).await.expect("taken over");
     assert_eq!((log.head().seq, log.head().epoch), (Seq(2), adjutant_core::Epoch(2)));
     for batch in [records(3, 3), records(4, 4), records(1, 1), Vec::new()] {
         check_kind(late.append(&batch, Flush::Now).await, JournalErrorKind::Fenced);
@@ -37,14 +37,14 @@ async fn owner_that_was_taken_over_is_fenced() {
     check_kind(late.heeded(adjutant_core::PostNo(1)).await, JournalErrorKind::Fenced);
     drop(late);
     append(&mut *log, &records(3, 3)).await;
-    check_kind(one.own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);
+    check_kind(one.own(&"log".into(), &Owner::default()).await, JournalErrorKind::Owned);
     assert_eq!(whole(&one, "log").await, records(1, 3));
 }
 
 #[tokio::test]
 async fn same_owner_has_the_log_again_and_its_older_value_is_fenced() {
     let place = Place::new();
-    let owner = Owner::named("me");
+    let owner = Owner { id: "me".into(), takes_over: false };
     let log = LogId::from("log");
     let mut late = place.open().journal().own(&log, &owner).await.expect("owned");
     let mut held = place.open().journal().own(&log, &owner).await.expect("owned");
@@ -63,8 +63,8 @@ async fn log_of_another_program_is_free_when_its_lock_is() {
     let lock = File::create(&dead).expect("made");
     lock.lock().expect("locked");
     place.raw().execute("UPDATE logs SET instance = 'another'", []).expect("written");
-    check_kind(journal.own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);
-    check_kind(place.open().journal().own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);
+    check_kind(journal.own(&"log".into(), &Owner::default()).await, JournalErrorKind::Owned);
+    check_kind(place.open().journal().own(&"log".into(), &Owner::default()).await, JournalErrorKind::Owned);
     assert!(journal.info(&"log".into()).await.expect("known").is_owned);
     drop(lock);
     assert!(!journal.info(&"log".into()).await.expect("known").is_owned);
@@ -94,7 +94,7 @@ async fn claims_at_once_have_one_winner() {
         let journal = sqlite.journal();
         let claim = |_| {
             let journal = journal.clone();
-            tokio::spawn(async move { journal.own(&"log".into(), &Owner::new()).await })
+            tokio::spawn(async move { journal.own(&"log".into(), &Owner::default()).await })
         };
         let claims = futures_util::future::join_all((0..40).map(claim)).await;
         let won = claims.into_iter().filter_map(|claim| claim.expect("no panic").ok()).collect::<Vec<_>>();

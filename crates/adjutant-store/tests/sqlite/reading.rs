@@ -35,7 +35,7 @@ async fn child() {
     assert!(!journal.info(&log).await.expect("it is known").is_owned);
     let kv = sqlite.kv("shelf");
     assert!(kv.get("key").await.expect("it can be read").is_none());
-    let told = check_kind(journal.own(&log, &Owner::new()).await, JournalErrorKind::ReadOnly);
+    let told = check_kind(journal.own(&log, &Owner::default()).await, JournalErrorKind::ReadOnly);
     let cure = "cannot own log \"log\": the database can only be read; hint: copy it to a place that can be written";
     assert_eq!((told.to_string().as_str(), told.is_retryable()), (cure, false));
     check_kind(journal.post(&log, Post::Cancel).await, JournalErrorKind::ReadOnly);
@@ -109,10 +109,10 @@ async fn database_that_its_permissions_keep_from_being_written_is_read() {
 #[tokio::test]
 async fn owner_of_a_log_is_told_with_its_process() {
     let place = Place::new();
-    let first = Owner::new();
+    let first = Owner::default();
     let held = place.open().journal().own(&"log".into(), &first).await.expect("it is free");
-    let error = check_kind(place.open().journal().own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);
-    let holder = error.holder().expect("it is told who has it");
+    let error = check_kind(place.open().journal().own(&"log".into(), &Owner::default()).await, JournalErrorKind::Owned);
+    let holder = error.holder.as_ref().expect("it is told who has it");
     assert_eq!(holder.owner, first.id);
     assert!(holder.since.is_some_and(|since| since.as_secs() < 3_600), "{holder:?}");
     let process = format!("log \"log\" belongs to another owner (process {}", std::process::id());

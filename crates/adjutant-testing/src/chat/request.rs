@@ -57,7 +57,7 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<(String, History),
                 let origin = Origin::Reminder { by: "system".into() };
                 history.user(UserMessage { origin, ..UserMessage::text(parts::texts(&message.need("content")?)?) });
             }
-            "user" => history.user(UserMessage::new(parts::contents(&message.need("content")?)?)),
+            "user" => history.user(UserMessage::from(parts::contents(&message.need("content")?)?)),
             "assistant" => assistant(&mut history, message)?,
             "tool" => result(&mut history, message)?,
             other => {

@@ -80,12 +80,12 @@ fn peculiar(model: &str) -> Arc<Reply> {
     let mut withheld = signed("", FOREIGN);
     withheld.redacted = true;
     let mut thought = signed("Hidden thoughts.", FOREIGN);
-    thought.extra = Extra::new(json!({"id": "rs_foreign", "signature": FOREIGN}));
+    thought.extra = Extra::from(json!({"id": "rs_foreign", "signature": FOREIGN}));
     let id = |block| CallId { turn: 1, attempt: 0, block };
     let call = |block, wire_id: &str, name: &str| {
         let mut call = Call::new(id(block), name, r#"{"city":"Köln"}"#);
         call.wire_id = Some(wire_id.into());
-        call.extra = Extra::new(json!({"id": "fc_foreign", "signature": FOREIGN, "thoughtSignature": FOREIGN}));
+        call.extra = Extra::from(json!({"id": "fc_foreign", "signature": FOREIGN, "thoughtSignature": FOREIGN}));
         Block::Call(call)
     };
     let odd = format!("call|{}:é/ü|fc_1", "x".repeat(80));
@@ -175,7 +175,7 @@ pub(super) async fn empty_texts(subject: &dyn Subject) -> Verdict {
     let silent = made(stage.model.info().id.as_str(), vec![Block::text(" \n")], FinishReason::End);
     let mut request = with_tools();
     request.entries.push(turn(&reply, |_| CallResult::ok(""))?);
-    request = request.user(UserMessage::new(vec![Content::text(""), Content::text("Go on.")]));
+    request = request.user(UserMessage::from(vec![Content::text(""), Content::text("Go on.")]));
     request.entries.push(turn(&silent, |_| CallResult::ok(""))?);
     same("the reply", stage.reply(request.user("And on.")).await?.text().as_str(), "Done.")?;
     ensure(said_by_user(&stage.understood(0)?).contains("Go on."), || "a text beside an empty one was lost".into())
@@ -213,7 +213,7 @@ fn pixel() -> Content {
 
 pub(super) async fn image(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, [Script::new().text("A pixel.")]).await?;
-    let request = Request::new().user(UserMessage::new(vec![Content::text("What is this?"), pixel()]));
+    let request = Request::new().user(UserMessage::from(vec![Content::text("What is this?"), pixel()]));
     same("the reply", stage.reply(request).await?.text().as_str(), "A pixel.")?;
     ensure(said_by_user(&stage.understood(0)?).contains("What is this?"), || "the text was lost".into())?;
     pictured(&stage, 0)

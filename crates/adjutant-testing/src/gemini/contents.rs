@@ -85,7 +85,7 @@ impl<'a> Reading<'a> {
         let rest = parts.iter().filter(|part| part.field("functionResponse").is_none());
         let content = rest.map(content).collect::<Result<Vec<_>, _>>()?;
         if !content.is_empty() {
-            self.history.user(UserMessage::new(content));
+            self.history.user(UserMessage::from(content));
         }
         Ok(())
     }

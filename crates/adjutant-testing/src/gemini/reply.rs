@@ -94,7 +94,7 @@ impl Encoder {
     fn sign(&mut self, block: u32, thinking: &Thinking, body: &mut Body) {
         let Some(given) = thinking.signature.as_deref() else { return };
         let signature = self.answer.seal(Wire::Gemini, Some(given), block);
-        match thinking.extra.text("place") {
+        match thinking.extra.get("place").and_then(Value::as_str) {
             Some("thought") => self.part(json!({"text": "", "thought": true, "thoughtSignature": signature}), body),
             place => self.pending = Some(Pending { signature, on_text: place == Some("text") }),
         }

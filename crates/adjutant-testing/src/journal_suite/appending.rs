@@ -14,7 +14,7 @@ pub(super) async fn append_then_read(stage: &JournalStage<'_>) -> Verdict {
     let all = batch(1, 12);
     {
         let journal = stage.open().await;
-        let mut held = own(&*journal, &log, &Owner::new()).await?;
+        let mut held = own(&*journal, &log, &Owner::default()).await?;
         equal("the head of a new log", &held.head().seq, &Seq(0))?;
         is_log(&*journal, &log, &[]).await?;
         append(&mut *held, &all[..1]).await?;
@@ -25,13 +25,13 @@ pub(super) async fn append_then_read(stage: &JournalStage<'_>) -> Verdict {
     }
     let reopened = stage.open().await;
     is_log(&*reopened, &log, &all).await?;
-    let held = own(&*reopened, &log, &Owner::new()).await?;
+    let held = own(&*reopened, &log, &Owner::default()).await?;
     equal("the head of a log that is there", &held.head().seq, &Seq(12))
 }
 
 pub(super) async fn batch_of_nothing(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     let head = held.head();
     equal("the head after nothing", &ok("appending nothing", held.append(&[], Flush::Now).await)?, &head)?;
     append(&mut *held, &batch(1, 2)).await?;
@@ -42,7 +42,7 @@ pub(super) async fn batch_of_nothing(stage: &JournalStage<'_>) -> Verdict {
 
 pub(super) async fn batch_is_atomic(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let owner = Owner::new();
+    let owner = Owner::default();
     let mut held = own(&*journal, &log, &owner).await?;
     append(&mut *held, &batch(1, 2)).await?;
     let torn = [&batch(3, 5)[..], &batch(7, 7)].concat();
@@ -59,7 +59,7 @@ use JournalErrorKind::Corrupt;
 
 pub(super) async fn wrong_number_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let owner = Owner::new();
+    let owner = Owner::default();
     let wrong = [batch(2, 2), batch(3, 3), batch(5, 6), batch(1, 4), [batch(4, 4), batch(4, 4)].concat()];
     for wrong in [batch(2, 2), vec![said(0, 1, "before the first")]] {
         let mut held = own(&*journal, &log, &owner).await?;
@@ -95,7 +95,7 @@ pub(super) async fn missing_log(stage: &JournalStage<'_>) -> Verdict {
         refused("info of a log that is missing", journal.info(&log).await, JournalErrorKind::Missing)?;
         holds("a log that is missing has no fold", ok("folded", journal.folded(&log).await)?.is_none())?;
     }
-    drop(own(&*journal, &log, &Owner::new()).await?);
+    drop(own(&*journal, &log, &Owner::default()).await?);
     is_log(&*journal, &log, &[]).await
 }
 
@@ -115,7 +115,7 @@ pub(super) async fn texts_survive(stage: &JournalStage<'_>) -> Verdict {
     ];
     let all: Vec<_> = (1..).zip(texts).map(|(seq, text)| said(seq, LATER_MS, text)).collect();
     let (journal, log) = (stage.open().await, stage.log("log"));
-    append(&mut *own(&*journal, &log, &Owner::new()).await?, &all).await?;
+    append(&mut *own(&*journal, &log, &Owner::default()).await?, &all).await?;
     is_log(&*stage.open().await, &log, &all).await
 }
 
@@ -123,7 +123,7 @@ pub(super) async fn chain_verifies(stage: &JournalStage<'_>) -> Verdict {
     let log = stage.log("log");
     for owner in 0..3 {
         let journal = stage.open().await;
-        let mut held = own(&*journal, &log, &Owner::new()).await?;
+        let mut held = own(&*journal, &log, &Owner::default()).await?;
         append(&mut *held, &batch(owner * 4 + 1, owner * 4 + 3)).await?;
         append(&mut *held, &batch(owner * 4 + 4, owner * 4 + 4)).await?;
     }
@@ -156,7 +156,7 @@ async fn elsewhere(stage: &JournalStage<'_>, lines: [String; 2]) -> Verdict {
     let records = lines.clone().map(|line| Stamped::read(Bytes::from(line), Vec::new()).map(Arc::new));
     let records: Vec<_> = ok("reading a record", records.into_iter().collect::<Result<_, _>>())?;
     let (journal, log) = (stage.open().await, stage.log("log"));
-    append(&mut *own(&*journal, &log, &Owner::new()).await?, &records).await?;
+    append(&mut *own(&*journal, &log, &Owner::default()).await?, &records).await?;
     let reopened = stage.open().await;
     let bytes: Vec<Bytes> = stored(&*reopened, &log, 0).await?.into_iter().map(|stored| stored.bytes).collect();
     equal("the bytes", &bytes, &lines.map(Bytes::from).to_vec())?;
@@ -168,7 +168,7 @@ pub(super) async fn clock_backwards(stage: &JournalStage<'_>) -> Verdict {
     let times = [LATER_MS, LATER_MS - 5, 0, LATER_MS + 1, LATER_MS, 1];
     let all: Vec<_> = (1..).zip(times).map(|(seq, at_ms)| said(seq, at_ms, "tick")).collect();
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     let mut newest = 0;
     for record in all.chunks(1) {
         append(&mut *held, record).await?;

@@ -13,7 +13,7 @@ pub(super) async fn many_logs_at_once(stage: &JournalStage<'_>) -> Verdict {
     for number in 0..50 {
         let (journal, log) = (Arc::clone(&handles[number % 2]), stage.log(&format!("log {number}")));
         writing.push(tokio::spawn(async move {
-            let mut held = own(&*journal, &log, &Owner::new()).await?;
+            let mut held = own(&*journal, &log, &Owner::default()).await?;
             for seq in 0..20 {
                 let flush = if seq % 10 == 9 { Flush::Now } else { Flush::Lazy };
                 ok("appending", held.append(&batch(seq * 2 + 1, seq * 2 + 2), flush).await)?;
@@ -33,7 +33,7 @@ pub(super) async fn many_logs_at_once(stage: &JournalStage<'_>) -> Verdict {
 
 pub(super) async fn read_while_appending(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     let writing = tokio::spawn(async move {
         for round in 0..60 {
             append(&mut *held, &batch(round * 3 + 1, round * 3 + 3)).await?;

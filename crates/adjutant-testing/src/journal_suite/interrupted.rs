@@ -25,7 +25,7 @@ fn cut<T>(coming: impl Future<Output = T>, polls: usize) -> Option<T> {
 
 pub(super) async fn append_dropped(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let owner = Owner::new();
+    let owner = Owner::default();
     let mut next = 1;
     for polls in [0, 1, 1, 1, 2, 5, 20] {
         let mut held = own(&*journal, &log, &owner).await?;
@@ -50,8 +50,8 @@ pub(super) async fn append_dropped(stage: &JournalStage<'_>) -> Verdict {
 pub(super) async fn own_dropped(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 2).await?;
     for polls in [0, 1, 1, 2, 5, 20] {
-        let _ = cut(journal.own(&log, &Owner::new()), polls);
-        let held = own(&*stage.open().await, &log, &Owner::new()).await?;
+        let _ = cut(journal.own(&log, &Owner::default()), polls);
+        let held = own(&*stage.open().await, &log, &Owner::default()).await?;
         equal("the head", &held.head().seq.0, &2)?;
     }
     is_log(&*journal, &log, &batch(1, 2)).await

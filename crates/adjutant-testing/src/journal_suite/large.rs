@@ -23,7 +23,7 @@ pub(super) async fn large_text(stage: &JournalStage<'_>) -> Verdict {
         said(4, LATER_MS, "after"),
     ];
     let (journal, log) = (stage.open().await, stage.log("log"));
-    append(&mut *own(&*journal, &log, &Owner::new()).await?, &all).await?;
+    append(&mut *own(&*journal, &log, &Owner::default()).await?, &all).await?;
     is_log(&*stage.open().await, &log, &all).await
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn large_record(stage: &JournalStage<'_>) -> Verdict {
     let many = Stamped::new(Seq(2), LATER_MS, ThreadId::from("main"), Record::Appended { entries: texts.to_vec() });
     let all = vec![Arc::new(record), Arc::new(many)];
     let (journal, log) = (stage.open().await, stage.log("log"));
-    append(&mut *own(&*journal, &log, &Owner::new()).await?, &all).await?;
+    append(&mut *own(&*journal, &log, &Owner::default()).await?, &all).await?;
     is_log(&*stage.open().await, &log, &all).await
 }
 
@@ -45,7 +45,7 @@ async fn sharing(stage: &JournalStage<'_>, journal: &dyn Journal) -> Result<([Lo
     let all = vec![said(1, LATER_MS, &text), said(2, LATER_MS, &text)];
     let logs = [stage.log("one"), stage.log("two")];
     for log in &logs {
-        append(&mut *own(journal, log, &Owner::new()).await?, &all).await?;
+        append(&mut *own(journal, log, &Owner::default()).await?, &all).await?;
     }
     Ok((logs, all))
 }
@@ -57,11 +57,11 @@ pub(super) async fn attachments_are_shared(stage: &JournalStage<'_>) -> Verdict 
     ok("sweeping", journal.sweep().await)?;
     is_log(&*stage.open().await, &two, &all).await?;
     // Attachments that were swept may come again.
-    append(&mut *own(&*journal, &one, &Owner::new()).await?, &all).await?;
+    append(&mut *own(&*journal, &one, &Owner::default()).await?, &all).await?;
     delete(&*journal, &two).await?;
     delete(&*journal, &one).await?;
     ok("sweeping", journal.sweep().await)?;
-    append(&mut *own(&*journal, &one, &Owner::new()).await?, &all).await?;
+    append(&mut *own(&*journal, &one, &Owner::default()).await?, &all).await?;
     is_log(&*stage.open().await, &one, &all).await
 }
 

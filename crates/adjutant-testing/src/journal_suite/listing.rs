@@ -16,7 +16,7 @@ async fn made(
     about: SessionMeta,
 ) -> Result<LogId, String> {
     let log = stage.log(name);
-    append(&mut *own(journal, &log, &Owner::new()).await?, &[said(1, at_ms, name)]).await?;
+    append(&mut *own(journal, &log, &Owner::default()).await?, &[said(1, at_ms, name)]).await?;
     let mut about = about;
     about.labels.insert(stage.prefix.as_str().into());
     ok("describing", journal.describe(&log, about).await)?;
@@ -48,7 +48,7 @@ pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     equal("the order", &listed(stage, &of(stage)).await?, &["c", "B", "z", "é", "b", "a"].map(str::to_owned).to_vec())?;
     // A change brings a log to the front, a description does not.
     let a = stage.log("a");
-    let mut held = own(&*journal, &a, &Owner::new()).await?;
+    let mut held = own(&*journal, &a, &Owner::default()).await?;
     append(&mut *held, &[said(2, LATER_MS + 5, "again")]).await?;
     made_known(stage, &*journal, "b").await?;
     equal("the order", &listed(stage, &of(stage)).await?, &["a", "c", "B", "z", "é", "b"].map(str::to_owned).to_vec())?;

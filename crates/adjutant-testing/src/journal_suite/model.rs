@@ -144,7 +144,7 @@ impl Case {
     }
 
     async fn own(&mut self, owner: usize, log: usize, takes_over: bool, handle: usize) -> Verdict {
-        let named = Owner::named(format!("{}-{owner}", self.prefix));
+        let named = Owner { id: format!("{}-{owner}", self.prefix).into(), takes_over: false };
         let named = if takes_over { Owner { takes_over: true, ..named } } else { named };
         let owned = self.handles[handle].own(&self.log(log), &named).await;
         let known = self.known.entry(log).or_default();
@@ -197,13 +197,15 @@ impl Case {
     /// Waits until a log that was given up is free: that may take a moment.
     async fn settle(&self, log: usize) -> Verdict {
         let Some(known) = self.known.get(&log).filter(|known| known.holder.is_none()) else { return Ok(()) };
-        let named = Owner::named(format!("{}-settle", self.prefix));
+        let named = Owner { id: format!("{}-settle", self.prefix).into(), takes_over: false };
         for handle in &self.handles {
             let held = super::stage::own(&**handle, &self.log(log), &named).await?;
             equal("the head", &held.head().seq.0, &known.records)?;
         }
         let free = async || match self.handles[0].info(&self.log(log)).await? {
-            info if info.is_owned => Err(JournalError::owned(&self.log(log), Holder::new("somebody"))),
+            info if info.is_owned => {
+                Err(JournalError::owned(&self.log(log), Holder { owner: "somebody".into(), ..Holder::default() }))
+            }
             _ => Ok(()),
         };
         super::stage::when_free("telling that a log is free", free).await
@@ -222,7 +224,7 @@ impl Case {
 
 /// Checks that something came out as the model says.
 fn result<T>(got: Result<T, JournalError>, refusal: Option<JournalErrorKind>) -> Verdict {
-    let got = got.map(drop).map_err(|error| (error.kind(), error.to_string()));
+    let got = got.map(drop).map_err(|error| (error.kind, error.to_string()));
     match (&got, refusal) {
         (Ok(()), None) => Ok(()),
         (Err((kind, _)), Some(refusal)) if *kind == refusal => Ok(()),

@@ -96,7 +96,7 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
     let journal = stage.open().await;
     for name in &names {
         let log = LogId::from(name.as_str());
-        append(&mut *own(&*journal, &log, &Owner::new()).await?, &[said(1, 1, name)]).await?;
+        append(&mut *own(&*journal, &log, &Owner::default()).await?, &[said(1, 1, name)]).await?;
         let mut about = SessionMeta::default();
         about.labels.insert(stage.prefix.as_str().into());
         about.title = Some(name.as_str().into());
@@ -124,7 +124,7 @@ pub(super) async fn bad_names_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 1).await?;
     for name in [String::new(), "x".repeat(MAX_ID_BYTES + 1), "é".repeat(MAX_ID_BYTES / 2 + 1), "x".repeat(100_000)] {
         let bad = LogId::from(name);
-        let owned = journal.own(&bad, &Owner::new()).await;
+        let owned = journal.own(&bad, &Owner::default()).await;
         refused("owning a log of a bad name", owned, JournalErrorKind::Invalid)?;
         let renamed = journal.rename(&log, &bad).await;
         refused("giving a log a bad name", renamed, JournalErrorKind::Invalid)?;

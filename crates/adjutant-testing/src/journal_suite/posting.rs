@@ -81,7 +81,7 @@ pub(super) async fn deep_post_hides_no_other(stage: &JournalStage<'_>) -> Verdic
     let deep = Post::Answer { pause: PauseId("main/1".into()), answer: Answer::Give { value }, shown: None };
     let is_refused = match journal.post(&log, deep).await {
         Ok(_) => false,
-        Err(error) if error.kind() == JournalErrorKind::Invalid => true,
+        Err(error) if error.kind == JournalErrorKind::Invalid => true,
         Err(error) => return Err(format!("posting failed: {error}")),
     };
     let last = post(&*journal, &log, "last").await?;
@@ -97,7 +97,7 @@ pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict 
     let (journal, log) = made(stage, "log").await?;
     let (one, two) = (post(&*journal, &log, "one").await?, post(&*journal, &log, "two").await?);
     let three = post(&*journal, &log, "three").await?;
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     ok("heeding", held.heeded(two.no).await)?;
     let other = stage.open().await;
     equal("the first post that waits", &next(&mut posts(&*other, &log, PostNo(0))?).await?, &three)?;
@@ -113,7 +113,7 @@ pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict 
 
 pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "copy").await?;
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     // Its records say that posts to another log were heeded.
     let upto = PostNo(41);
     ok("heeding", held.heeded(upto).await)?;
@@ -146,7 +146,7 @@ pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
     }
     equal("the posts after a place", &told(&*other, sent[9].no).await?, &sent[10..].to_vec())?;
     equal("the posts after the last", &told(&*other, sent[119].no).await?, &Vec::new())?;
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     ok("heeding", held.heeded(sent[117].no).await)?;
     equal("the posts that were not heeded", &told(&*other, PostNo(0)).await?, &sent[118..].to_vec())?;
     let missing = other.posted(&stage.log("missing"), PostNo(0)).await;
@@ -211,7 +211,7 @@ pub(super) async fn posts_follow_the_log(stage: &JournalStage<'_>) -> Verdict {
     equal("the post", &next(&mut posts(&*journal, &renamed, PostNo(0))?).await?, &one)?;
     refused("posting to the name before", journal.post(&log, Post::Cancel).await, JournalErrorKind::Missing)?;
     delete(&*journal, &renamed).await?;
-    drop(own(&*journal, &renamed, &Owner::new()).await?);
+    drop(own(&*journal, &renamed, &Owner::default()).await?);
     let two = post(&*journal, &renamed, "two").await?;
     equal("the post", &next(&mut posts(&*stage.open().await, &renamed, PostNo(0))?).await?, &two)
 }

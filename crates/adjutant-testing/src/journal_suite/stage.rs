@@ -38,7 +38,7 @@ impl<'a> JournalStage<'a> {
     /// A log that holds these records, and is owned by nobody; a journal to go on with.
     pub(super) async fn filled(&self, name: &str, records: u64) -> Result<(Arc<dyn Journal>, LogId), String> {
         let (journal, log) = (self.open().await, self.log(name));
-        let mut held = own(&*journal, &log, &Owner::new()).await?;
+        let mut held = own(&*journal, &log, &Owner::default()).await?;
         append(&mut *held, &batch(1, records)).await?;
         drop(held);
         Ok((journal, log))
@@ -51,7 +51,7 @@ pub(super) async fn own(journal: &dyn Journal, log: &LogId, owner: &Owner) -> Re
         loop {
             match journal.own(log, owner).await {
                 Ok(held) => return Ok(held),
-                Err(error) if error.kind() == JournalErrorKind::Owned => {
+                Err(error) if error.kind == JournalErrorKind::Owned => {
                     let wait = error.retry_after().unwrap_or_default().clamp(MOMENT, MOMENT * 50);
                     tokio::time::sleep(wait).await;
                 }
@@ -72,7 +72,7 @@ where
     soon(what, async {
         loop {
             match attempt().await {
-                Err(error) if error.kind() == JournalErrorKind::Owned => tokio::time::sleep(MOMENT).await,
+                Err(error) if error.kind == JournalErrorKind::Owned => tokio::time::sleep(MOMENT).await,
                 result => return ok(what, result),
             }
         }
@@ -141,7 +141,7 @@ pub(super) fn chained(records: &[Arc<Stamped>]) -> Result<Vec<StoredRecord>, Str
 /// Checks that something fails in this way.
 pub(super) fn refused<T>(what: &str, result: Result<T, JournalError>, kind: JournalErrorKind) -> Verdict {
     let error = fails(what, result)?;
-    equal(&format!("the kind of error of {what} ({error})"), &error.kind(), &kind)
+    equal(&format!("the kind of error of {what} ({error})"), &error.kind, &kind)
 }
 
 /// Checks that a log cannot be read, because there is none.

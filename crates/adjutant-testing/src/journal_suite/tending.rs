@@ -23,7 +23,7 @@ pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
         equal("what is said", &ok("info", stage.open().await.info(&log).await)?.about, &about)?;
     }
     // Also while it is owned.
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     ok("describing", stage.open().await.describe(&log, about("third", None)).await)?;
     append(&mut *held, &batch(3, 3)).await?;
     drop(held);
@@ -37,7 +37,7 @@ pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
 pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 3).await?;
     let fold = Folded { seq: Seq(3), format: "suite".into(), bytes: "fold".into() };
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     ok("keeping a fold", held.keep(fold.clone()).await)?;
     drop(held);
     ok("describing", journal.describe(&log, about("mine", None)).await)?;
@@ -58,9 +58,9 @@ pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
     let parent = ok("info", reopened.info(&child).await)?.about.parent;
     equal("the log that the child was forked from", &parent, &Some((to.clone(), Seq(2))))?;
     // The name before is free for another log, which has nothing of this one.
-    let mut held = own(&*reopened, &log, &Owner::new()).await?;
+    let mut held = own(&*reopened, &log, &Owner::default()).await?;
     append(&mut *held, &batch(1, 1)).await?;
-    append(&mut *own(&*reopened, &to, &Owner::new()).await?, &batch(4, 4)).await?;
+    append(&mut *own(&*reopened, &to, &Owner::default()).await?, &batch(4, 4)).await?;
     is_log(&*journal, &to, &batch(1, 4)).await?;
     is_log(&*journal, &log, &batch(1, 1)).await
 }
@@ -69,14 +69,14 @@ pub(super) async fn rename_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 1).await?;
     let (_, taken) = stage.filled("taken", 2).await?;
     let exists = when_free("renaming to a name that is taken", async || match journal.rename(&log, &taken).await {
-        Err(error) if error.kind() == JournalErrorKind::Owned => Err(error),
+        Err(error) if error.kind == JournalErrorKind::Owned => Err(error),
         result => Ok(result),
     });
     let exists = exists.await?;
     refused("a name that is taken", exists, JournalErrorKind::Exists)?;
     let missing = journal.rename(&stage.log("missing"), &stage.log("new")).await;
     refused("renaming a log that is missing", missing, JournalErrorKind::Missing)?;
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     let owned = stage.open().await.rename(&log, &stage.log("new")).await;
     refused("renaming a log that is owned", owned, JournalErrorKind::Owned)?;
     append(&mut *held, &batch(2, 2)).await?;
@@ -94,7 +94,7 @@ pub(super) async fn deleted_is_gone(stage: &JournalStage<'_>) -> Verdict {
         refused("info of a log that was deleted", journal.info(&log).await, JournalErrorKind::Missing)?;
         refused("deleting it again", journal.delete(&log).await, JournalErrorKind::Missing)?;
     }
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     equal("the head of a log that was made anew", &held.head().seq, &Seq(0))?;
     append(&mut *held, &batch(1, 2)).await?;
     is_log(&*stage.open().await, &log, &batch(1, 2)).await?;
@@ -104,7 +104,7 @@ pub(super) async fn deleted_is_gone(stage: &JournalStage<'_>) -> Verdict {
 
 pub(super) async fn delete_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     for journal in [&journal, &stage.open().await] {
         refused("deleting a log that is owned", journal.delete(&log).await, JournalErrorKind::Owned)?;
     }
@@ -118,7 +118,7 @@ pub(super) async fn children_stay_whole(stage: &JournalStage<'_>) -> Verdict {
     ok("describing", journal.describe(&child, about("child", Some((parent.clone(), Seq(2))))).await)?;
     delete(&*journal, &parent).await?;
     is_log(&*stage.open().await, &child, &batch(1, 2)).await?;
-    append(&mut *own(&*journal, &child, &Owner::new()).await?, &batch(3, 3)).await?;
+    append(&mut *own(&*journal, &child, &Owner::default()).await?, &batch(3, 3)).await?;
     let title = ok("info", journal.info(&child).await)?.about.title;
     equal("its title", &title.as_deref(), &Some("child"))?;
     is_log(&*journal, &child, &batch(1, 3)).await
@@ -127,7 +127,7 @@ pub(super) async fn children_stay_whole(stage: &JournalStage<'_>) -> Verdict {
 pub(super) async fn fold_kept(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 4).await?;
     holds("a new log has no fold", ok("folded", journal.folded(&log).await)?.is_none())?;
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let mut held = own(&*journal, &log, &Owner::default()).await?;
     let long: Vec<u8> = (0..=255).cycle().take(1_000_000).collect();
     for (seq, bytes) in [(2, b"\0\n{}\xff".to_vec()), (4, long), (4, Vec::new()), (3, b"back".to_vec())] {
         let fold = Folded { seq: Seq(seq), format: format!("suite/{seq}").into(), bytes: bytes.into() };
@@ -140,6 +140,6 @@ pub(super) async fn fold_kept(stage: &JournalStage<'_>) -> Verdict {
     holds("a fold stays", ok("folded", journal.folded(&log).await)?.is_some())?;
     delete(&*journal, &log).await?;
     holds("a fold goes with its log", ok("folded", journal.folded(&log).await)?.is_none())?;
-    drop(own(&*journal, &log, &Owner::new()).await?);
+    drop(own(&*journal, &log, &Owner::default()).await?);
     holds("a log that was made anew has no fold", ok("folded", journal.folded(&log).await)?.is_none())
 }

@@ -19,7 +19,7 @@ async fn number(kv: &dyn KvStore, key: &str) -> Result<(i64, When), String> {
 async fn try_write(kv: &dyn KvStore, changes: Vec<Change>) -> Result<bool, String> {
     match kv.write(changes).await {
         Ok(_) => Ok(true),
-        Err(error) if matches!(error.kind(), KvStoreErrorKind::Conflict { .. }) => Ok(false),
+        Err(error) if matches!(error.kind, KvStoreErrorKind::Conflict { .. }) => Ok(false),
         Err(error) => ok("writing", Err(error)),
     }
 }

@@ -69,7 +69,7 @@ pub(super) async fn has_none(kv: &dyn KvStore, key: &str) -> Verdict {
 /// Checks that something fails in this way.
 pub(super) fn refused<T>(what: &str, result: Result<T, KvStoreError>, kind: &KvStoreErrorKind) -> Verdict {
     let error = fails(what, result)?;
-    equal(&format!("the kind of error of {what} ({error})"), error.kind(), kind)
+    equal(&format!("the kind of error of {what} ({error})"), &error.kind, kind)
 }
 
 /// Makes the error for a condition on a key that is not true.

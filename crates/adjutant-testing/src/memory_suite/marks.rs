@@ -58,7 +58,7 @@ pub(super) async fn adding_at_once(stage: &MemoryStage<'_>) -> Verdict {
             }
             match memory.add(&owner, vec![fact("same", &format!("by {adder}"))]).await {
                 Ok(()) => Ok(1),
-                Err(error) if error.kind() == MemoryErrorKind::Exists => Ok(0),
+                Err(error) if error.kind == MemoryErrorKind::Exists => Ok(0),
                 Err(error) => ok("adding", Err(error)),
             }
         }));

@@ -96,5 +96,5 @@ pub(super) async fn finds(memory: &dyn Memory, owner: &OwnerId, query: &str, wan
 /// Checks that something fails in this way.
 pub(super) fn refused<T>(what: &str, result: Result<T, MemoryError>, kind: MemoryErrorKind) -> Verdict {
     let error = fails(what, result)?;
-    equal(&format!("the kind of error of {what} ({error})"), &error.kind(), &kind)
+    equal(&format!("the kind of error of {what} ({error})"), &error.kind, &kind)
 }

@@ -157,7 +157,7 @@ fn user(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     }
     answered(history, message)?;
     if !content.is_empty() {
-        history.user(UserMessage::new(content));
+        history.user(UserMessage::from(content));
     }
     Ok(())
 }

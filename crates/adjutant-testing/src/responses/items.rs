@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
             "user" => {
                 self.finish_reply();
                 self.answered()?;
-                self.history.user(UserMessage::new(contents(&content)?));
+                self.history.user(UserMessage::from(contents(&content)?));
             }
             "system" | "developer" => {
                 let text = texts(&content, &["input_text"])?;

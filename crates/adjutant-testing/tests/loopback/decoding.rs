@@ -51,7 +51,7 @@ fn tool() -> ToolDecl {
 }
 
 fn expected(blocks: Vec<Block>, results: Vec<CallResult>, content: Vec<Content>) -> Request {
-    let mut request = Request::new().system("S").tools([tool()]).user(UserMessage::new(content));
+    let mut request = Request::new().system("S").tools([tool()]).user(UserMessage::from(content));
     request = request.options(Options {
         max_output_tokens: Some(9),
         temperature: Some(0.5),

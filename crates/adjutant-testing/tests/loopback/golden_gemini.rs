@@ -50,7 +50,7 @@ fn end(reason: &str, part: Value) -> Value {
 fn signed(text: &str, place: Value) -> Thinking {
     let mut thinking = Thinking::new(text);
     thinking.signature = Some("c2VhbA==".into());
-    thinking.extra = Extra::new(place);
+    thinking.extra = Extra::from(place);
     thinking
 }
 

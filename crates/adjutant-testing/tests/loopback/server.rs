@@ -46,7 +46,7 @@ fn requests_are_kept_with_secrets_hidden_from_debug() {
 #[test]
 fn deltas_arrive_when_the_model_waits() {
     run(async {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let script = Script::new().text("ab").delta_chars(1).wait_at(1, &gate);
         let server = Loopback::start(ScriptedModel::new([script])).await.expect("a port");
         let mut client = Client::open(&server).await;

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn new_refuses_when_the_glob_is_broken() {
         let error = Glob::new("[z-a]").expect_err("a range that runs backwards");
-        assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
-        assert_eq!(Glob::new("# x").expect_err("a comment").message(), "not a glob: `# x`: it is empty or a comment");
+        assert_eq!(error.kind, ToolErrorKind::InvalidArguments);
+        assert_eq!(Glob::new("# x").expect_err("a comment").to_string(), "not a glob: `# x`: it is empty or a comment");
     }
 }

@@ -27,7 +27,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     cx: &CallContext,
     work: impl FnOnce(&Cancel) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let guard = StopOnDrop(cx.cancel().child());
+    let guard = StopOnDrop(cx.cancel.child());
     let stop = guard.0.clone();
     let done = tokio::task::spawn_blocking(move || work(&stop)).await;
     done.unwrap_or_else(|error| Err(ToolError::failed("the file work broke down").with_source(error)))

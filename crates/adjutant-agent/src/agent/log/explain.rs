@@ -30,20 +30,13 @@ impl AgentLog<'_> {
 
     /// Walks over the session's log once more, and holds each turn against what a request would be made with today.
     ///
+    /// Up to record `until`, the session is what it was when that was written; without it, all of it is walked over.
     /// No model is asked and no tool is run; toolboxes are resolved for today's fingerprint.
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold; and those of [`config`](AgentLog::config).
-    pub async fn replay(self) -> Result<Replayed, Error> {
-        self.rewind().await?.play(self.log_at_hand().await?)
-    }
-
-    /// Like [`replay`](AgentLog::replay), up to a record: what the session was when that was written.
-    ///
-    /// # Errors
-    /// Like [`replay`](AgentLog::replay).
-    pub async fn replay_until(self, seq: Seq) -> Result<Replayed, Error> {
-        Rewind { until: Some(seq), ..self.rewind().await? }.play(self.log_at_hand().await?)
+    pub async fn replay(self, until: Option<Seq>) -> Result<Replayed, Error> {
+        Rewind { until, ..self.rewind().await? }.play(self.log_at_hand().await?)
     }
 
     async fn rewind(self) -> Result<Rewind, Error> {
@@ -57,7 +50,7 @@ impl AgentLog<'_> {
         while let Some(stamped) = records.next().await {
             match stamped {
                 Ok(stamped) => all.push(stamped),
-                Err(error) if error.kind() == JournalErrorKind::Missing => break,
+                Err(error) if error.kind == JournalErrorKind::Missing => break,
                 Err(error) => return Err(error.into()),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunResult, TurnNo};
+use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunNo, RunResult, TurnNo};
 use adjutant_llm::{Entry, Model, Request};
 
 use super::AgentLog;
@@ -51,11 +51,12 @@ impl AgentLog<'_> {
     /// The next request, and what it is made with.
     async fn upcoming(self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
         let run = self.agent.session.look(&self.agent.setup.who).await?;
-        let instructed = self.agent.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
+        let instructed =
+            self.agent.setup.instructed(RunNo(run.run().0 + 1)).await.map_err(|failure| self.never(failure))?;
         let setup = &*instructed;
         let mut sight = run.request().sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
-        (sight.run, sight.turn) = (run.next_run(), TurnNo(run.turn().0 + 1));
+        (sight.run, sight.turn) = (RunNo(run.run().0 + 1), TurnNo(run.turn().0 + 1));
         sight.ledger = Ledger { caps: self.agent.limits.caps, ..Ledger::default() };
         (sight.overflow, sight.last, sight.only) = (None, false, None);
         let (model, _) = setup.chosen(None);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use adjutant_core::{Error, Event, Seq};
+use futures_util::StreamExt;
 use tokio::task::JoinHandle;
 
 use super::AgentLog;

@@ -117,7 +117,7 @@ fn calls_still_wait_when_the_session_is_resumed_or_forked() {
 #[test]
 fn resumed_run_ends_when_its_time_is_up() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([lists(), says("Too late").wait_at(0, &gate)]);
         desk.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
         let late = "error: the run did not end within 50ms\nhint: --timeout sets the time\n";

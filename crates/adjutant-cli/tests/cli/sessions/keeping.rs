@@ -68,7 +68,7 @@ fn options_of_sessions_are_refused_when_nothing_is_kept() {
 #[test]
 fn second_process_is_refused_when_one_works_in_the_session() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([says("So far so good").delta_chars(4).wait_at(1, &gate), says("Mine.")]);
         let child = desk.start(&server);
         let start = format!(
@@ -96,7 +96,7 @@ fn second_process_is_refused_when_one_works_in_the_session() {
 #[test]
 fn session_is_taken_when_that_is_said() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([says("Never heard").wait_at(0, &gate), says("Mine.")]);
         let child = desk.start(&server);
         let taking = [&START[..], &["--take-over"]].concat();

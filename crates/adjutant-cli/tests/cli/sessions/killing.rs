@@ -31,7 +31,7 @@ fn server(gate: &Gate) -> Loopback {
 #[test]
 fn run_is_finished_when_it_is_resumed_after_a_kill() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = server(&gate);
         kill(&desk, &server);
         let explained = desk.out(&["resume", "s", "--explain"]);
@@ -50,7 +50,7 @@ fn run_is_taken_over_when_the_server_cannot_tell_that_its_process_is_dead() {
     let Some(desk) = Desk::on_server("run_is_taken_over_when_the_server_cannot_tell_that_its_process_is_dead") else {
         return;
     };
-    let gate = Gate::new();
+    let gate = Gate::default();
     let server = server(&gate);
     kill(&desk, &server);
     let owned = desk.ask(&server, &["run", "And now?", "--session", "s", "-q"]);
@@ -64,7 +64,7 @@ fn run_is_taken_over_when_the_server_cannot_tell_that_its_process_is_dead() {
 #[test]
 fn what_was_shown_is_kept_when_a_new_prompt_follows_a_kill() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = server(&gate);
         kill(&desk, &server);
         let seen = desk.ask(&server, &["run", "And now?", "--session", "s"]);
@@ -80,7 +80,7 @@ fn what_was_shown_is_kept_when_a_new_prompt_follows_a_kill() {
 #[test]
 fn json_lines_are_in_the_log_when_the_process_is_killed() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([says("Too late").wait_at(0, &gate)]);
         // Nothing else saves anything before the end.
         let args = ["run", "Hi", "--session", "s", "--durability", "on-exit", "--json", "-q"];

@@ -8,7 +8,7 @@ use crate::command::{end, says, serve};
 #[test]
 fn message_reaches_the_model_when_another_process_says_it() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([lists().wait_at(0, &gate), says("In French, then.")]);
         let child = desk.start(&server);
         desk.see(&["sessions", "tell", "s", "Answer in French!"]).check(0, "", "");
@@ -25,7 +25,7 @@ fn message_reaches_the_model_when_another_process_says_it() {
 #[test]
 fn run_ends_when_another_process_stops_it() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([says("Never").wait_at(0, &gate)]);
         let child = desk.start(&server);
         desk.see(&["sessions", "stop", "s"]).check(0, "", "");
@@ -50,7 +50,7 @@ fn message_waits_when_nobody_works_in_the_session() {
 #[test]
 fn session_is_followed_when_it_is_at_work() {
     for desk in Desk::each() {
-        let gate = Gate::new();
+        let gate = Gate::default();
         let server = serve([says("Here I am.").wait_at(0, &gate)]);
         let child = desk.start(&server);
         let following = desk.command(&["sessions", "show", "s", "--follow"]).spawn().expect("the command starts");

@@ -26,10 +26,12 @@ const HEADER: &[u8] = br#"{"cassette""#;
 /// first header counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cassette {
-    info: ModelInfo,
+    /// The info that the recorded model gave of itself.
+    pub info: ModelInfo,
     /// Models that answered beside the first one.
     others: Vec<ModelInfo>,
-    exchanges: Vec<Exchange>,
+    /// The exchanges, in the order in which they ended.
+    pub exchanges: Vec<Exchange>,
 }
 
 /// A request, and how it was answered.
@@ -88,19 +90,9 @@ impl Cassette {
         Self::read_within(reader, MAX_LINE, MAX_EXCHANGES)
     }
 
-    /// Returns the info that the recorded model gave of itself.
-    pub fn info(&self) -> &ModelInfo {
-        &self.info
-    }
-
     /// Returns the info that the model of this name gave of itself, if it was recorded.
     pub(super) fn info_of(&self, model: &ModelId) -> Option<&ModelInfo> {
         std::iter::once(&self.info).chain(&self.others).find(|info| info.id == *model)
-    }
-
-    /// The exchanges, in the order in which they ended.
-    pub fn exchanges(&self) -> &[Exchange] {
-        &self.exchanges
     }
 
     fn read_within(mut reader: impl BufRead, max_line: usize, max_exchanges: usize) -> Result<Self, Error> {
@@ -183,7 +175,7 @@ mod tests {
         let exchange = Exchange::new(Request::new(), Vec::new(), Ending::Dropped);
         let exchange = &format!("{}\n", serde_json::to_string(&exchange).expect("an exchange can be stored"))[..];
         let read = Cassette::read_within([header, exchange, header, exchange].concat().as_bytes(), 400, 2);
-        assert_eq!(read.expect("joined cassettes load").exchanges().len(), 2);
+        assert_eq!(read.expect("joined cassettes load").exchanges.len(), 2);
         check(&[], "line 1 of a cassette: the header is missing");
         check(&[&header.replace(":1,", ":2,")], "line 1 of a cassette: version 2, this program reads 1");
         check(&[header, exchange, &exchange[..60]], "line 3 of a cassette: it is cut off");

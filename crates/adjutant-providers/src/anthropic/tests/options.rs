@@ -19,7 +19,9 @@ fn info(control: ThinkingControl) -> ModelInfo {
     ModelInfo {
         max_output_tokens: 64_000,
         structured: Structured::Native,
-        ..ModelInfo::new(ID).thinks(Effort::ALL, control)
+        efforts: Effort::ALL.to_vec(),
+        thinking: control,
+        ..ModelInfo::new(ID)
     }
 }
 

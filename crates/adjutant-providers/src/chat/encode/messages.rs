@@ -95,7 +95,7 @@ impl Encoder {
         let demanded = self.dialect.replay == ThinkingReplay::Demanded;
         let mut spoken = thoughts().filter(|it| !it.text.is_empty());
         if let Some(first) = spoken.next() {
-            let field = first.extra.text("field").filter(|_| !demanded).unwrap_or_default();
+            let field = first.extra.get("field").and_then(Value::as_str).filter(|_| !demanded).unwrap_or_default();
             if field == AS_PART {
                 message.content = Some(Content::Parts(as_parts(&said.parts)));
                 return;
@@ -211,7 +211,7 @@ fn gather(said: &ProjectedReply<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
     let (mut all, mut calls) = (Vec::new(), Vec::new());
     for part in &said.parts {
         let extra = match part {
-            projection::ReplyPart::Thinking(thinking) => thinking.extra.value(),
+            projection::ReplyPart::Thinking(thinking) => &*thinking.extra,
             projection::ReplyPart::Call { call, extra, .. } => {
                 calls.push(*call);
                 *extra

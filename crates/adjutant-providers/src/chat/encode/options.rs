@@ -78,7 +78,7 @@ impl<'a> BodyFields<'a> {
 
     pub(super) fn dropped(&mut self, what: &str, why: &str) {
         let text = format!("{what} was dropped: {} {why}", self.info.id);
-        self.warnings.push(Warning::new(WarningKind::OptionDropped, text));
+        self.warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
     }
 
     fn limit(&mut self, limit: Option<u64>) {
@@ -106,7 +106,7 @@ impl<'a> BodyFields<'a> {
         }
         if stop.len() > MAX_STOPS {
             let text = format!("stop was cut from {} texts to {MAX_STOPS}: {} takes no more", stop.len(), self.info.id);
-            self.warnings.push(Warning::new(WarningKind::OptionDropped, text));
+            self.warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
             stop.truncate(MAX_STOPS);
         }
         if !stop.is_empty() {
@@ -164,7 +164,7 @@ impl<'a> BodyFields<'a> {
             StructuredField::Object => self.add("response_format", &json!({"type": "json_object"})),
             StructuredField::None => {
                 let text = format!("the format is asked for in words alone: {} has no mode for it", self.info.id);
-                self.warnings.push(Warning::new(WarningKind::Degraded, text));
+                self.warnings.push(Warning { kind: WarningKind::Degraded, message: text.into() });
             }
         }
         let schema = &format.schema;
@@ -215,7 +215,7 @@ impl<'a> BodyFields<'a> {
             (ToolChoice::Named(name), Some(word)) => {
                 self.add("tool_choice", word);
                 let text = format!("any call is demanded instead of {name}: {} cannot be told which", self.info.id);
-                self.warnings.push(Warning::new(WarningKind::OptionDropped, text));
+                self.warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
             }
             (ToolChoice::Named(_) | ToolChoice::Required, None) => {
                 self.dropped("tool_choice", "cannot be made to call")

@@ -8,7 +8,7 @@ use crate::{chat::wire::nine, driver::Decode, sse::Frame};
 fn info(id: &str, efforts: &[Effort]) -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo { inputs, ..ModelInfo::new(id) }.thinks(efforts, ThinkingControl::Level)
+    ModelInfo { inputs, efforts: efforts.to_vec(), thinking: ThinkingControl::Level, ..ModelInfo::new(id) }
 }
 
 fn hosted(id: &str) -> Chat {
@@ -28,10 +28,10 @@ fn format() -> Format {
 fn thought(id: &str) -> Entry {
     let place = CallId { turn: 3, attempt: 0, block: 2 };
     let detail = json!({"type": "reasoning.encrypted", "data": "ZW5j", "id": "call_1", "index": 0});
-    let extra = Extra::new(json!({"field": "reasoning", "reasoning_details": [detail]}));
+    let extra = Extra::from(json!({"field": "reasoning", "reasoning_details": [detail]}));
     let mut call = Call { wire_id: Some("call_1".into()), ..Call::new(place, "read", r#"{"path":"a"}"#) };
-    call.extra = Extra::new(json!({"extra_content": {"google": {"thought_signature": "c2ln"}}}));
-    let annotated = Extra::new(json!({"annotations": []}));
+    call.extra = Extra::from(json!({"extra_content": {"google": {"thought_signature": "c2ln"}}}));
+    let annotated = Extra::from(json!({"annotations": []}));
     let mut reply = Reply::new(id.into(), FinishReason::Calls);
     reply.blocks = vec![
         Arc::new(Block::Thinking(Thinking { extra, ..Thinking::new("hm") })),
@@ -92,7 +92,7 @@ fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
             ..Options::default()
         };
         let entries = [
-            Entry::User(UserMessage::new(vec![Content::text("look"), image()])),
+            Entry::User(UserMessage::from(vec![Content::text("look"), image()])),
             thought(&id),
             Entry::User(UserMessage::text("go on")),
         ];
@@ -135,7 +135,7 @@ fn thinking_is_told_in_the_words_of_the_dialect() {
     let off = json!({"chat_template_kwargs": {"enable_thinking": false}});
     told("vllm/m", &toggle, Effort::Off, off);
     told("openrouter/m", &all, Effort::Off, json!({"reasoning": {"effort": "none"}}));
-    let model = |id: &str| Chat::new(info(id, &all).thinks(all, ThinkingControl::Budget), "sk");
+    let model = |id: &str| Chat::new(ModelInfo { thinking: ThinkingControl::Budget, ..info(id, &all) }, "sk");
     check(&model("openrouter/m"), high(), json!({"reasoning": {"max_tokens": 7_168}}), &[]);
     check(&model("qwen/m"), high(), json!({"enable_thinking": true, "thinking_budget": 7_168}), &[]);
     let mut named = crate::Dialect::of("groq").clone();
@@ -273,7 +273,7 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
     let expect =
         json!({"role": "assistant", "content": "Reading.", "reasoning_details": detail, "tool_calls": call("c3_0_2")});
     assert_eq!(first("openrouter/m"), expect);
-    let in_parts = Extra::new(json!({"field": "content"}));
+    let in_parts = Extra::from(json!({"field": "content"}));
     let blocks = vec![Block::Thinking(Thinking { extra: in_parts, ..Thinking::new("hm") }), Block::text("Yes.")];
     let mut reply = Reply::new("mistral/m".into(), FinishReason::End);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();

@@ -60,7 +60,7 @@ pub(super) async fn info(database: &Database, log: &LogId) -> Result<LogInfo, Jo
     let failed = |fault: Fault| fault.journal(format_args!("tell of log {:?}", log.0));
     let leaving = database.leases.leaving();
     let row = database.row(&format!("{FIELDS} where name = $1"), &[&log.0.as_bytes()]).await.map_err(failed)?;
-    let row = row.ok_or_else(|| JournalError::missing(log))?;
+    let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     known(&row, &leaving).map_err(failed)
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn describe(database: &Database, log: &LogId, about: &SessionMe
     let shared = about.parent.as_ref().map(|(_, seq)| signed(seq.0));
     let values = [&log.0.as_bytes() as _, &bytes as _, &agent as _, &labels as _, &parent as _, &shared as _];
     match database.execute(DESCRIBE, &values).await {
-        Ok(0) => Err(JournalError::missing(log)),
+        Ok(0) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
         Ok(_) => Ok(()),
         Err(fault) => Err(fault.journal(format_args!("describe log {:?}", log.0))),
     }
@@ -110,14 +110,14 @@ pub(super) async fn rename(database: &Database, from: &LogId, to: &LogId) -> Res
     to.check()?;
     database.leases.left(from).await;
     let failed = |fault: Fault| match fault.is(&SqlState::UNIQUE_VIOLATION) {
-        true => JournalError::exists(to),
+        true => JournalError::of_log(JournalErrorKind::Exists, to),
         false => fault.journal(format_args!("rename log {:?}", from.0)),
     };
     let mut client = database.client().await.map_err(failed)?;
     let change = client.transaction().await.map_err(|error| failed(error.into()))?;
     let row = hold(&change, from).await?;
     if from == to {
-        return Err(JournalError::exists(to));
+        return Err(JournalError::of_log(JournalErrorKind::Exists, to));
     }
     let (old, new) = (from.0.as_bytes(), to.0.as_bytes());
     let renamed = async {
@@ -163,14 +163,14 @@ pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError>
 async fn hold(change: &Transaction<'_>, log: &LogId) -> Result<i64, JournalError> {
     let row = change.query_opt(HOLD, &[&log.0.as_bytes()]).await;
     let row = row.map_err(|error| Fault::from(error).journal(format_args!("find log {:?}", log.0)))?;
-    let row = row.ok_or_else(|| JournalError::missing(log))?;
+    let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     if row.get(1) { Err(refusal(log, Some(&row), 2)) } else { Ok(row.get(0)) }
 }
 
 /// A log is not free: its owner, and in the next column how much is left of the lease.
 pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalError {
     let owner: Option<&[u8]> = row.and_then(|row| row.get(column));
-    let mut holder = Holder::new(String::from_utf8_lossy(owner.unwrap_or_default()));
+    let mut holder = Holder { owner: String::from_utf8_lossy(owner.unwrap_or_default()).into(), ..Holder::default() };
     let left: Option<f64> = row.and_then(|row| row.get(column + 1));
     holder.left = left.and_then(|left| Duration::try_from_secs_f64(left).ok());
     JournalError::owned(log, holder)

@@ -103,7 +103,7 @@ impl Log for PostgresLog {
         let batch = match self.batch(batch) {
             Ok(batch) => batch,
             // A fenced owner is told that it is fenced, whatever else is wrong.
-            Err(error) if error.kind() == JournalErrorKind::Corrupt => return Err(self.misses(error).await),
+            Err(error) if error.kind == JournalErrorKind::Corrupt => return Err(self.misses(error).await),
             Err(error) => return Err(error),
         };
         let link = batch.links.last().copied().unwrap_or(self.link);
@@ -140,7 +140,7 @@ impl Log for PostgresLog {
     async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
         match self.lease.database.row(HEEDED, &[&row, &epoch, &signed(upto.0)]).await {
-            Ok(None) => Err(JournalError::fenced(&self.lease.log)),
+            Ok(None) => Err(JournalError::of_log(JournalErrorKind::Fenced, &self.lease.log)),
             Ok(Some(_)) => Ok(()),
             Err(fault) => Err(fault.journal(self.doing("heed posts to"))),
         }
@@ -202,7 +202,7 @@ impl PostgresLog {
     async fn misses(&self, otherwise: JournalError) -> JournalError {
         let values = [&self.lease.row as _, &signed(self.lease.epoch.0) as _];
         match self.lease.database.row(STANDING, &values).await {
-            Ok(None) => JournalError::fenced(&self.lease.log),
+            Ok(None) => JournalError::of_log(JournalErrorKind::Fenced, &self.lease.log),
             Ok(Some(_)) => otherwise,
             Err(fault) => fault.journal(self.doing("write to")),
         }

@@ -47,7 +47,7 @@ pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Resul
     }
     let exists = database.row(EXISTS, &[&name]).await.map_err(failed)?;
     if exists.is_none() {
-        return Err(JournalError::missing(log));
+        return Err(JournalError::of_log(JournalErrorKind::Missing, log));
     }
     let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.0);
     Err(JournalError::new(JournalErrorKind::Invalid, message))
@@ -66,7 +66,7 @@ pub(super) async fn posted(database: &Database, log: &LogId, after: PostNo) -> R
     let name = log.0.as_bytes();
     let rows = database.rows(POSTS, &[&name, &signed(after.0), &MAX_POSTS]).await.map_err(failed)?;
     if rows.is_empty() && database.row(EXISTS, &[&name]).await.map_err(failed)?.is_none() {
-        return Err(JournalError::missing(log));
+        return Err(JournalError::of_log(JournalErrorKind::Missing, log));
     }
     rows.iter().map(|row| number(log, row).and_then(|no| read(log, no, row))).collect()
 }

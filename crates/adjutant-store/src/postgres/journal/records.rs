@@ -107,7 +107,7 @@ impl LogReader {
     async fn begin(&mut self) -> Result<Option<ReadPosition>, JournalError> {
         let values = [&self.log.0.as_bytes() as _, &signed(self.last) as _];
         let row = self.database.row(BEGIN, &values).await.map_err(|fault| self.failed(fault))?;
-        let row = row.ok_or_else(|| JournalError::missing(&self.log))?;
+        let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &self.log))?;
         let head = unsigned(&row, 1).map_err(|fault| self.failed(fault))?;
         if self.last > head {
             return Ok(None);
@@ -143,7 +143,7 @@ impl LogReader {
     /// A record is not there: the log may have been deleted meanwhile.
     async fn gap(&self, row: i64) -> JournalError {
         match self.database.row("select 1 from logs where id = $1", &[&row]).await {
-            Ok(None) => JournalError::missing(&self.log),
+            Ok(None) => JournalError::of_log(JournalErrorKind::Missing, &self.log),
             Ok(Some(_)) => self.lost(self.last + 1),
             Err(fault) => self.failed(fault),
         }

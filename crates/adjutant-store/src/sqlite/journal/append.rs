@@ -117,5 +117,5 @@ pub(super) fn keep(db: &Connection, log: &LogId, tenure: Tenure, folded: &Folded
 pub(super) fn check(db: &Connection, log: &LogId, (key, epoch): Tenure) -> Result<(), Fault> {
     let mut select = db.prepare_cached("SELECT epoch FROM logs WHERE key = ?1")?;
     let found: Option<i64> = select.query_row([key], |row| row.get(0)).optional()?;
-    if found == Some(epoch) { Ok(()) } else { Err(JournalError::fenced(log).into()) }
+    if found == Some(epoch) { Ok(()) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, log).into()) }
 }

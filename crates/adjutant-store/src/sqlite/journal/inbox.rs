@@ -25,7 +25,7 @@ const PAGE: i64 = 100;
 pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, Fault> {
     let sql = "UPDATE logs SET newest_post = newest_post + 1 WHERE id = ?1 RETURNING key, newest_post";
     let numbered = db.prepare_cached(sql)?.query_row([&*log.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let (key, no): (i64, i64) = numbered.ok_or_else(|| JournalError::missing(log))?;
+    let (key, no): (i64, i64) = numbered.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     // Posts are only ever removed from the front, so those that wait need not be counted.
     let mut oldest = db.prepare_cached("SELECT coalesce(min(no), ?2) FROM posts WHERE log = ?1")?;
     let oldest: i64 = oldest.query_row([key, no], |row| row.get(0))?;
@@ -92,7 +92,7 @@ impl InboxReader {
 
 /// The posts after a place that are there now.
 pub(super) fn posted(db: &Connection, log: &LogId, after: PostNo) -> Result<Vec<Posted>, Fault> {
-    place::key(db, log)?.ok_or_else(|| JournalError::missing(log))?;
+    place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     page(db, log, after, MAX_POSTS)
 }
 

@@ -1,6 +1,6 @@
 //! Taking a log, and giving it up.
 
-use adjutant_core::{Digest, Epoch, Head, JournalError, LogId, Owner, Seq};
+use adjutant_core::{Digest, Epoch, Head, JournalError, JournalErrorKind, LogId, Owner, Seq};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{
@@ -73,7 +73,7 @@ pub(super) fn holder(db: &Connection, log: &LogId) -> Result<Option<Holder>, Fau
 
 /// A log that may be renamed or deleted.
 pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i64, Fault> {
-    let holder = holder(db, log)?.ok_or_else(|| JournalError::missing(log))?;
+    let holder = holder(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     if holder.is_alive(owners)? {
         return Err(holder.refusal(owners, log).into());
     }
@@ -83,7 +83,10 @@ pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i
 impl Holder {
     /// The log is not free.
     fn refusal(&self, owners: &Owners, log: &LogId) -> JournalError {
-        let mut told = adjutant_core::Holder::new(self.owner.as_deref().unwrap_or_default());
+        let mut told = adjutant_core::Holder {
+            owner: self.owner.as_deref().unwrap_or_default().into(),
+            ..adjutant_core::Holder::default()
+        };
         told.since = self.instance.as_deref().and_then(|instance| owners.since(instance));
         JournalError::owned(log, told)
     }

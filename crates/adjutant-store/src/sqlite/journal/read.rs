@@ -151,7 +151,7 @@ fn end(db: &Connection, log: &LogId) -> Result<Option<LogHead>, Fault> {
 
 fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
     let known = end(db, &cursor.log)?.filter(|end| cursor.key.is_none_or(|key| key == end.key));
-    let end = known.ok_or_else(|| JournalError::missing(&cursor.log))?;
+    let end = known.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &cursor.log))?;
     cursor.key = Some(end.key);
     if cursor.at >= end.head {
         return Ok(StoredPart { before: Digest::GENESIS, records: Vec::new(), failed: None, next: None });

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_core::{GcReport, JournalError, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta};
+use adjutant_core::{GcReport, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::{
@@ -20,7 +20,7 @@ pub(super) fn info(db: &Connection, owners: &Owners, log: &LogId) -> Result<LogI
     let mut rows = select.query([&*log.0])?;
     match rows.next()? {
         Some(row) => read(row, owners),
-        None => Err(JournalError::missing(log).into()),
+        None => Err(JournalError::of_log(JournalErrorKind::Missing, log).into()),
     }
 }
 
@@ -95,7 +95,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
 
 /// Sets what is said of a log.
 pub(super) fn describe(db: &Connection, log: &LogId, about: &SessionMeta) -> Result<(), Fault> {
-    let key = place::key(db, log)?.ok_or_else(|| JournalError::missing(log))?;
+    let key = place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
     let parent = about.parent.as_ref().map(|(parent, seq)| (&*parent.0, number::kept(seq.0)));
     let sql = "UPDATE logs SET title = ?2, agent = ?3, parent = ?4, parent_seq = ?5 WHERE key = ?1";
     let (of, shared) = parent.unzip();
@@ -112,7 +112,7 @@ pub(super) fn describe(db: &Connection, log: &LogId, about: &SessionMeta) -> Res
 pub(super) fn rename(db: &Connection, owners: &Owners, from: &LogId, to: &LogId) -> Result<(), Fault> {
     let key = own::nobodys(db, owners, from)?;
     if place::key(db, to)?.is_some() {
-        return Err(JournalError::exists(to).into());
+        return Err(JournalError::of_log(JournalErrorKind::Exists, to).into());
     }
     db.prepare_cached("UPDATE logs SET id = ?2 WHERE key = ?1")?.execute(params![key, &*to.0])?;
     db.prepare_cached("UPDATE logs SET parent = ?2 WHERE parent = ?1")?.execute([&*from.0, &*to.0])?;

@@ -91,7 +91,7 @@ pub(super) fn item(row: &Row<'_>) -> Result<Option<Item>, Fault> {
     let Some(json) = json else { return Ok(None) };
     let (version, changed_ms) = (Version(number::read(row.get(3)?)), number::read(row.get(4)?));
     let value = json::read(&json, "a value")?;
-    Ok(Some(Item::new(key(row)?, value, text, version, changed_ms)))
+    Ok(Some(Item { key: key(row)?.into(), value, text: text.into(), version, changed_ms }))
 }
 
 /// The key of a row.

@@ -1,4 +1,4 @@
-//! The sets that a combinator has made, found again by what they were made of.
+//! The sets that an adapted toolbox has made, found again by what they were made of.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ const MAX_KEPT: usize = 16;
 
 /// The sets that were made last, the latest in front.
 #[derive(Debug, Default)]
-pub(super) struct SetCache(Mutex<Vec<Made>>);
+pub(crate) struct SetCache(Mutex<Vec<Made>>);
 
 #[derive(Debug)]
 struct Made {
@@ -21,12 +21,12 @@ struct Made {
 
 impl SetCache {
     /// Returns the set that these sets make together.
-    pub(super) fn made(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
+    pub(crate) fn made(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
         self.picked(from, Vec::new(), make)
     }
 
     /// Returns the set that the marked tools of these sets make together.
-    pub(super) fn picked(&self, from: &[Toolset], keep: Vec<bool>, make: impl FnOnce() -> Toolset) -> Toolset {
+    pub(crate) fn picked(&self, from: &[Toolset], keep: Vec<bool>, make: impl FnOnce() -> Toolset) -> Toolset {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match kept.iter().position(|it| it.keep == keep && is_same(&it.from, from)) {
             Some(at) => kept.remove(at),

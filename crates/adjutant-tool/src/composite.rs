@@ -4,8 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use super::SetCache;
-use crate::{Identity, ToolError, Toolbox, Toolset};
+use crate::{Identity, ToolError, Toolbox, Toolset, set_cache::SetCache};
 
 /// Several toolboxes, in order; of several tools with one name the first stays, and the set warns of the others.
 pub struct Composite {
@@ -39,7 +38,7 @@ impl Toolbox for Composite {
         for toolbox in &self.toolboxes {
             let named = |error: ToolError| {
                 let message = format!("toolbox {:?} could not be opened", toolbox.name());
-                ToolError::new(error.kind(), message).with_source(error)
+                ToolError::new(error.kind, message).with_source(error)
             };
             sets.push(toolbox.resolve(who).await.map_err(named)?);
         }
