@@ -13,15 +13,14 @@ use crate::{
     binding::{self, Detour},
     catalogue::{Catalogue, near},
     credentials::{Credential, Key},
-    offline::OfflineModel,
     provider::{Origin, Provider},
 };
 use loopback::Server;
 
 /// The variable that names a model.
 const VARIABLE: &str = "ADJUTANT_MODEL";
-/// The name of the offline model.
-const OFFLINE: &str = "offline/planner";
+/// The name of the offline model, if it is compiled in.
+const OFFLINE: Option<&str> = if cfg!(feature = "offline") { Some("offline/planner") } else { None };
 /// The lookup of a variable.
 type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -34,6 +33,16 @@ type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// `Config` if there is no such provider or model, or no key for it.
 pub fn model(name: &str) -> Result<Arc<dyn Model>, Error> {
     Chooser::new(|name| std::env::var(name).ok()).model(name)
+}
+
+/// The model that is chosen where there is no other.
+fn offline() -> Result<Arc<dyn Model>, Error> {
+    #[cfg(feature = "offline")]
+    return Ok(Arc::new(crate::offline::OfflineModel::new()));
+    #[cfg(not(feature = "offline"))]
+    Err(config(format!(
+        "there is no model; hint: set {VARIABLE}, a key of a provider, or start a server on this machine"
+    )))
 }
 
 /// Chooses models; where variables come from, which providers there are and where servers are looked for is injected.
@@ -167,17 +176,18 @@ impl Chooser {
     /// `Config` if there is no such provider or model, or no key for it.
     pub fn model(&self, name: &str) -> Result<Arc<dyn Model>, Error> {
         let name = name.trim();
-        if name == OFFLINE {
-            return Ok(Arc::new(OfflineModel::new()));
+        if Some(name) == OFFLINE {
+            return offline();
         }
         let Some((provider, rest)) = name.split_once('/').filter(|(_, rest)| !rest.is_empty()) else {
             return Err(self.unknown_model(name, &self.names()));
         };
         match self.providers.iter().find(|it| it.name == provider) {
             Some(found) => self.hosted(found, name, rest),
-            None if provider == "offline" => Err(self.unknown_model(name, &[OFFLINE.to_owned()])),
+            None if provider == "offline" => Err(self.unknown_model(name, &Vec::from_iter(OFFLINE.map(str::to_owned)))),
             None => {
-                let names = self.providers.iter().map(|it| it.name.clone()).chain(["offline".to_owned()]);
+                let names =
+                    self.providers.iter().map(|it| it.name.clone()).chain(OFFLINE.map(|_| "offline".to_owned()));
                 let hint = near::list(provider, &names.collect::<Vec<_>>(), near::MOST);
                 Err(config(format!("no provider is called {provider:?}; hint: {hint}")))
             }
@@ -190,7 +200,8 @@ impl Chooser {
     /// Cancel: nothing is lost.
     ///
     /// # Errors
-    /// `Config` if the model that is requested, by argument or variable, cannot be had.
+    /// `Config` if the model that is requested, by argument or variable, cannot be had; without the feature `offline`, if
+    /// there is none.
     pub async fn choose(&self, requested: Option<&str>) -> Result<Chosen, Error> {
         if let Some(name) = requested.map(str::trim).filter(|name| !name.is_empty()) {
             return Ok(Chosen { model: self.model(name)?, how: How::Asked });
@@ -209,7 +220,7 @@ impl Chooser {
             let how = How::Loopback { server: server.name, base_url: server.base_url() };
             return Ok(Chosen { model: self.model(&format!("{}/{name}", server.name))?, how });
         }
-        Ok(Chosen { model: Arc::new(OfflineModel::new()), how: How::Offline })
+        Ok(Chosen { model: offline()?, how: How::Offline })
     }
 
     /// The variables that may hold keys, and which are there, in the order in which they are looked for.
@@ -275,9 +286,10 @@ impl Chooser {
             None if provider.key_optional || provider.key_variables.is_empty() => Key::none(),
             None => {
                 let variables = provider.key_variables.join(" or ");
+                let offline = OFFLINE.map(|name| format!(", or use --model {name}")).unwrap_or_default();
                 return Err(config(format!(
                     "no key for {id}: {variables} is not set; hint: set it, take a model of a server on this machine \
-                     (for example ollama/<model>), or use --model {OFFLINE}"
+                     (for example ollama/<model>){offline}"
                 )));
             }
         };
@@ -305,7 +317,7 @@ impl Chooser {
     }
 
     fn names(&self) -> Vec<String> {
-        self.catalogue.models().map(|info| info.id.to_string()).chain([OFFLINE.to_owned()]).collect()
+        self.catalogue.models().map(|info| info.id.to_string()).chain(OFFLINE.map(str::to_owned)).collect()
     }
 
     fn unknown_model(&self, name: &str, names: &[String]) -> Error {

@@ -8,6 +8,7 @@ pub mod dialect;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(feature = "offline")]
 pub mod offline;
 
 mod address;
