@@ -1,11 +1,19 @@
 //! A `SKILL.md` as text: the front matter between its marks, and the body.
 
-mod yaml;
-
-pub(crate) use yaml::{Field, Node, read};
+use crate::yaml::{self, Budget, Content, Key, Node, Wrong};
 
 /// The line that opens and closes front matter.
 const MARK: &str = "---";
+
+/// The limits of front matter.
+const BUDGET: Budget = Budget { nodes: 2_000, depth: 8, anchors: 16, aliases: 16 };
+
+/// The fields of front matter, which begins in the second line of its file.
+pub(crate) fn read(front: &str) -> Result<Vec<(Key, Node)>, Wrong> {
+    // So that places are those of the file.
+    let node = yaml::read(&format!("\n{front}"), BUDGET)?;
+    if let Content::Map(fields) = node.content { Ok(fields) } else { Ok(Vec::new()) }
+}
 
 /// A file, in its parts.
 #[derive(Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod scan;
 mod skill;
 mod skills;
 mod tools;
+pub mod yaml;
 
 pub use error::{Error, ErrorKind};
 pub use finding::{Finding, FindingKind, Location, Severity};

@@ -5,13 +5,19 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     FindingKind, Location, Severity,
     findings::{Findings, Strictness},
-    front::{Field, Node, Split, body, read, split},
+    front::{Split, body, read, split},
     limits::{
         ADVISED_LINES, MAX_ALLOWED_TOOLS, MAX_BODY_BYTES, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS,
         MAX_FRONT_BYTES, MAX_LICENSE_CHARS, MAX_METADATA, MAX_METADATA_CHARS,
     },
     name,
+    yaml::{Content, Form, Key, Node, Position, is_null},
 };
+
+/// The largest number of characters of the reader's message that are told.
+const MAX_SAID: usize = 300;
+
+type Field = (Key, Node);
 
 /// A `SKILL.md`, read.
 #[derive(Debug, Default)]
@@ -99,15 +105,17 @@ impl SkillReader<'_> {
         let fields = match read(yaml) {
             Ok(fields) => fields,
             Err(wrong) => {
-                self.refused(FindingKind::Yaml, wrong.at, wrong.message);
+                let said: String = wrong.message.chars().filter(|c| !c.is_control()).take(MAX_SAID).collect();
+                let message = format!("the front matter is not YAML: {said}");
+                self.refused(FindingKind::Yaml, place(wrong.at), message);
                 return None;
             }
         };
         let mut declared = None;
         for field in &fields {
-            let at = field.at;
-            match field.key.as_str() {
-                "name" => declared = self.short(field, usize::MAX).map(|name| (name.to_string(), at)),
+            let (key, node) = field;
+            match key.text.as_str() {
+                "name" => declared = self.short(field, usize::MAX).map(|name| (name.to_string(), place(node.at))),
                 "description" => manifest.description = self.short(field, MAX_DESCRIPTION_CHARS),
                 "license" => manifest.license = self.short(field, MAX_LICENSE_CHARS),
                 "compatibility" => manifest.compatibility = self.short(field, MAX_COMPATIBILITY_CHARS),
@@ -115,7 +123,7 @@ impl SkillReader<'_> {
                 "allowed-tools" => manifest.allowed_tools = self.tools(field),
                 other => {
                     let message = format!("the specification knows no field {}", name::quoted(other));
-                    self.told(FindingKind::UnknownField, field.key_at, message);
+                    self.told(FindingKind::UnknownField, place(key.at), message);
                 }
             }
         }
@@ -124,9 +132,10 @@ impl SkillReader<'_> {
 
     /// A text; none if it is blank, or something else, which is told.
     fn short(&mut self, field: &Field, most: usize) -> Option<Arc<str>> {
-        let Node::Text(text) = &field.value else {
-            if field.value != Node::Null {
-                self.told(FindingKind::FieldType, field.at, format!("{} must be a text", field.key));
+        let (key, node) = field;
+        let Some(text) = text(node) else {
+            if !node.is_null() {
+                self.told(FindingKind::FieldType, place(node.at), format!("{} must be a text", key.text));
             }
             return None;
         };
@@ -137,37 +146,37 @@ impl SkillReader<'_> {
         if text.chars().count() <= most {
             return Some(text.into());
         }
-        let message = format!("{} is longer than {most} characters, so it is cut", field.key);
-        self.told(FindingKind::TooLong, field.at, message);
+        let message = format!("{} is longer than {most} characters, so it is cut", key.text);
+        self.told(FindingKind::TooLong, place(node.at), message);
         Some(text.chars().take(most).collect::<String>().into())
     }
 
     fn metadata(&mut self, field: &Field) -> BTreeMap<Arc<str>, Arc<str>> {
         let mut metadata = BTreeMap::new();
-        let fields = match &field.value {
-            Node::Map(fields) => fields,
-            Node::Null => return metadata,
+        let fields = match &field.1.content {
+            Content::Map(fields) => fields,
+            _ if field.1.is_null() => return metadata,
             _ => {
-                self.told(FindingKind::FieldType, field.at, "metadata must be a mapping of texts");
+                self.told(FindingKind::FieldType, place(field.1.at), "metadata must be a mapping of texts");
                 return metadata;
             }
         };
-        for entry in fields {
-            let key: String = entry.key.chars().take(MAX_METADATA_CHARS).collect();
-            match &entry.value {
-                Node::Text(text) if metadata.len() < MAX_METADATA => {
+        for (named, node) in fields {
+            let key: String = named.text.chars().take(MAX_METADATA_CHARS).collect();
+            match text(node) {
+                Some(text) if metadata.len() < MAX_METADATA => {
                     let text: String = text.chars().take(MAX_METADATA_CHARS).collect();
                     metadata.insert(key.into(), text.into());
                 }
-                Node::Text(_) => {
+                Some(_) => {
                     let message = format!("metadata has more than {MAX_METADATA} entries; the rest is left out");
-                    self.told(FindingKind::TooLong, entry.key_at, message);
+                    self.told(FindingKind::TooLong, place(named.at), message);
                     break;
                 }
-                Node::Null => drop(metadata.insert(key.into(), "".into())),
-                _ => {
+                None if node.is_null() => drop(metadata.insert(key.into(), "".into())),
+                None => {
                     let message = format!("metadata {} is no text, so it is left out", name::quoted(&key));
-                    self.told(FindingKind::FieldType, entry.at, message);
+                    self.told(FindingKind::FieldType, place(node.at), message);
                 }
             }
         }
@@ -176,23 +185,24 @@ impl SkillReader<'_> {
 
     /// The tools that are named: separated by white space outside of parentheses, or a list.
     fn tools(&mut self, field: &Field) -> Vec<Arc<str>> {
-        let mut tools: Vec<Arc<str>> = match &field.value {
-            Node::Text(text) => words(text),
-            Node::Null => Vec::new(),
-            Node::List(items) if items.iter().all(|item| matches!(item, Node::Text(_))) => {
+        let at = place(field.1.at);
+        let mut tools: Vec<Arc<str>> = match &field.1.content {
+            _ if field.1.is_null() => Vec::new(),
+            Content::Scalar(text, _) => words(text),
+            Content::List(items) if items.iter().all(|item| text(item).is_some()) => {
                 let message = "allowed-tools is a list; the specification knows one text with spaces between";
-                self.told(FindingKind::FieldType, field.at, message);
-                let texts = items.iter().filter_map(|item| if let Node::Text(text) = item { Some(text) } else { None });
+                self.told(FindingKind::FieldType, at, message);
+                let texts = items.iter().filter_map(text);
                 texts.map(|text| Arc::from(text.trim())).filter(|text: &Arc<str>| !text.is_empty()).collect()
             }
             _ => {
-                self.told(FindingKind::FieldType, field.at, "allowed-tools must be a text");
+                self.told(FindingKind::FieldType, at, "allowed-tools must be a text");
                 Vec::new()
             }
         };
         if tools.len() > MAX_ALLOWED_TOOLS {
             let message = format!("allowed-tools names more than {MAX_ALLOWED_TOOLS}; the rest is left out");
-            self.told(FindingKind::TooLong, field.at, message);
+            self.told(FindingKind::TooLong, at, message);
             tools.truncate(MAX_ALLOWED_TOOLS);
         }
         tools
@@ -263,6 +273,18 @@ impl SkillReader<'_> {
     fn refused(&mut self, kind: FindingKind, at: (u64, u64), message: impl Into<Arc<str>>) {
         self.findings.push(Severity::Error, kind, self.file.at(at.0, at.1), message);
     }
+}
+
+/// The text of a value, unless it is nothing or holds others.
+fn text(node: &Node) -> Option<&str> {
+    match &node.content {
+        Content::Scalar(text, form) => (*form != Form::Plain || !is_null(text)).then_some(text),
+        Content::List(_) | Content::Map(_) => None,
+    }
+}
+
+fn place(at: Position) -> (u64, u64) {
+    (at.line.into(), at.column.into())
 }
 
 /// The words of a text; white space within parentheses is part of a word.
