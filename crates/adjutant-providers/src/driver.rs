@@ -2,6 +2,7 @@
 //!
 //! It never retries. What an event means is the business of the wire's decoder.
 
+mod clients;
 mod endpoint;
 mod failure;
 mod finish;
@@ -23,8 +24,9 @@ use futures_core::Stream;
 use http_body::Body;
 use tokio::time::{Instant, Sleep};
 
+pub(crate) use clients::{Route, client};
 pub use endpoint::Timeouts;
-pub(crate) use endpoint::{Address, Auth, Endpoint, Route, client};
+pub(crate) use endpoint::{Address, Auth, Endpoint};
 pub(crate) use finish::Finish;
 pub(crate) use json::post;
 

@@ -1,20 +1,13 @@
-//! The target of requests: the address and headers, made once, and the clients, one for each way of connecting.
+//! The target of requests: the address and headers, made once.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use adjutant_llm::{Error, ErrorKind};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use reqwest::{Client, Url};
 
+use super::clients::{Route, client};
 use crate::credentials::{Key, Secrets};
-
-/// The largest number of idle connections to one host that are kept.
-const MAX_IDLE: usize = 1_024;
 
 /// The longest times that a model is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,15 +57,6 @@ struct RequestTarget {
     headers: HeaderMap,
     host: Arc<str>,
     route: Route,
-}
-
-/// The way in which a host is connected to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// Never by a proxy.
-    Loopback,
-    /// By the proxy of the environment, if there is one.
-    Outside,
 }
 
 impl Endpoint {
@@ -231,35 +215,6 @@ fn base_of(base: &str) -> Option<Url> {
     let plain =
         url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
     (plain && url.has_host() && !authority.starts_with(['/', '?', '#'])).then_some(url)
-}
-
-/// The process's client for this way of connecting. Building one costs milliseconds and connections of its own.
-///
-/// # Errors
-/// `Config` if it cannot be built.
-pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
-    static CLIENTS: Mutex<Vec<(Duration, Route, Client)>> = Mutex::new(Vec::new());
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, _, client)) = clients.iter().find(|(limit, way, _)| (*limit, *way) == (connect, route)) {
-        return Ok(client.clone());
-    }
-    // An error means that the program has chosen another provider already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .http1_only()
-        .tcp_nodelay(true)
-        .connect_timeout(connect)
-        .pool_max_idle_per_host(MAX_IDLE)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never());
-    if route == Route::Loopback {
-        builder = builder.no_proxy();
-    }
-    let client = builder
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error))?;
-    clients.push((connect, route, client.clone()));
-    Ok(client)
 }
 
 impl fmt::Debug for Endpoint {

@@ -1,5 +1,7 @@
 //! What is sent, and how connections are used.
 
+use std::{sync::Arc, time::Duration};
+
 use adjutant_llm::{Chunk, ErrorKind, Model, ModelInfo, Options, Request, complete};
 use adjutant_providers::{Chat, Key};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
@@ -137,4 +139,39 @@ async fn connection_closes_when_the_stream_is_dropped() {
     assert!(matches!(next(&mut stream).await, Some(Ok(Chunk::Start { .. }))));
     drop(stream);
     assert!(server.await.expect("the server ends"), "the connection was closed");
+}
+
+/// Asks once on a runtime of its own, which then stands still until it is released: not polled, or held by a body that
+/// blocks; then asks here.
+async fn check_beside_a_runtime_that_stands_still(is_held: bool) {
+    let text = fixture("chat", "text");
+    let mut server = serve(vec![events(&text), events(&text)]).await;
+    let model = model("chat", &server.base_url, "sk", Nobody);
+    let (first, (asked, has_asked), (release, released)) =
+        (Arc::clone(&model), tokio::sync::oneshot::channel(), std::sync::mpsc::channel::<()>());
+    let stands = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let reply = complete(&first, Request::new().user("hi")).await;
+            asked.send(reply.is_ok()).expect("the test waits");
+            if is_held {
+                released.recv().expect("it is released");
+            }
+        });
+        if !is_held {
+            released.recv().expect("it is released");
+        }
+    });
+    assert!(has_asked.await.expect("it asks"));
+    let reply = tokio::time::timeout(Duration::from_secs(20), complete(&model, Request::new().user("hi"))).await;
+    assert!(reply.expect("it waits for no other runtime").is_ok());
+    assert_eq!((server.next().await.connection, server.next().await.connection), (1, 2));
+    release.send(()).expect("it waits");
+    stands.join().expect("it ends");
+}
+
+#[tokio::test]
+async fn requests_go_on_when_another_runtime_stands_still() {
+    check_beside_a_runtime_that_stands_still(false).await;
+    check_beside_a_runtime_that_stands_still(true).await;
 }
