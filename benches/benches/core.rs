@@ -25,7 +25,7 @@ use tokio::runtime::{Builder, Runtime};
 use measure::Report;
 
 /// What can be measured alone.
-const PARTS: [&str; 4] = ["build", "turn", "children", "compaction"];
+const PARTS: [&str; 5] = ["build", "turn", "calls", "children", "compaction"];
 /// How many processes are asked about children; the median counts.
 const ROUNDS: usize = 5;
 /// How many children are few, and how many are many.
@@ -48,6 +48,9 @@ fn main() {
     if wanted("turn") {
         turn::around();
         turn::flat();
+    }
+    if wanted("calls") {
+        turn::calls();
     }
     if wanted("children") {
         ["one after the other", "together"].into_iter().for_each(children);

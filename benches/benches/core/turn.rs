@@ -6,6 +6,8 @@ use std::{
 };
 
 use adjutant_agent::{Agent, Limits};
+use adjutant_llm::{Script, ScriptedModel};
+use serde_json::json;
 
 use crate::{
     around::loaded,
@@ -27,7 +29,10 @@ const LATE: u64 = 3_000;
 const SPAN: u64 = 100;
 /// How often a long run is measured.
 const LONG_ROUNDS: usize = 9;
-/// By how much a late turn may cost more.
+/// How many calls a reply has.
+const FEW_CALLS: usize = 100;
+const MANY_CALLS: usize = 4_000;
+/// By how much a late turn, or a call among many, may cost more.
 const FLAT: f64 = 1.2;
 
 /// An agent with one tool: made, and made and dropped.
@@ -68,6 +73,24 @@ pub(crate) fn around() {
     println!(
         "one turn of {TURNS}: {without:.1} us, with 5 effects, 3 hooks and 2 middlewares {with:.1} us, {:.1} us more",
         with - without
+    );
+}
+
+/// A call among few and among many of one reply.
+pub(crate) fn calls() {
+    let runtime = crate::runtime();
+    let once = |calls: usize| {
+        let asks = (0..calls).fold(Script::new(), |script, n| script.call("fetch", json!({"n": n})));
+        let agent = Agent::new(ScriptedModel::new([asks, Script::new().text("Done.")])).tool(fetch);
+        let began = cpu_us();
+        runtime.block_on(agent.run("Go.")).expect("a run");
+        (cpu_us() - began) / calls as f64
+    };
+    let (few, many) = (0..LONG_ROUNDS).map(|_| (once(FEW_CALLS), once(MANY_CALLS))).unzip();
+    let (few, many) = (median(few), median(many));
+    println!(
+        "one call: {few:.1} us among {FEW_CALLS} of a reply, {many:.1} us among {MANY_CALLS}, ratio {:.2} (limit {FLAT})",
+        many / few
     );
 }
 
