@@ -24,7 +24,7 @@ mod steps;
 mod waiters;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -84,7 +84,7 @@ pub struct LocalExecutor {
     sources: Vec<Toolset>,
     shown: Option<prepare::ShownTools>,
     known: fingerprint::KnownRequests,
-    args: Vec<(CallId, Value)>,
+    args: VecDeque<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
     wishes: (u64, u64),
@@ -149,7 +149,7 @@ impl LocalExecutor {
             sources: Vec::new(),
             shown: None,
             known: fingerprint::KnownRequests::default(),
-            args: Vec::new(),
+            args: VecDeque::new(),
             notes: Vec::new(),
             wishes: (0, 0),
             waiters: Arc::default(),

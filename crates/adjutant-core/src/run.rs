@@ -10,6 +10,7 @@ mod frozen;
 mod next;
 mod pauses;
 mod request;
+mod slots;
 mod spent;
 mod texts;
 
@@ -20,8 +21,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId,
-    ToolName, Transcript, Usage, View,
+    Block, Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate,
+    ThreadId, ToolName, Transcript, Usage, View,
 };
 use adjutant_tool::{Answer, Identity, Replay};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,7 @@ pub use explain::{CallFate, ResumeAction, ResumeItem};
 pub use frozen::Frozen;
 pub use next::Next;
 pub use request::RequestView;
+use slots::Slots;
 pub use spent::Tally;
 pub use spent::{Ledger, Spend};
 
@@ -159,7 +161,7 @@ struct Working {
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
     /// One for each call of the reply, in order.
-    slots: Vec<CallSlot>,
+    slots: Slots,
     terminates: Terminate,
     settled: Option<bool>,
     /// True if messages were placed since the turn was settled.
@@ -352,7 +354,16 @@ impl Run {
 
 impl Working {
     fn slot(&self, call: CallId) -> Option<&CallSlot> {
-        self.slots.iter().find(|slot| slot.call == call)
+        self.slots.get(call)
+    }
+
+    /// A call of the reply; its id names the block, unless the reply was changed since.
+    fn call(&self, id: CallId) -> Option<&Call> {
+        let reply = self.reply.as_ref()?;
+        match reply.blocks.get(id.block as usize).map(Arc::as_ref) {
+            Some(Block::Call(call)) if call.id == id => Some(call),
+            _ => reply.calls().find(|call| call.id == id),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl LocalExecutor {
     /// The arguments that this drive has admitted a call with, already read.
     fn take_args(&mut self, call: CallId) -> Option<Value> {
         let at = self.args.iter().position(|(admitted, _)| *admitted == call)?;
-        Some(self.args.swap_remove(at).1)
+        Some(self.args.remove(at)?.1)
     }
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {

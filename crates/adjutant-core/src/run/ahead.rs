@@ -174,7 +174,7 @@ impl Working {
     /// True if the turn leaves nothing to do: an answer without calls, or results that all say so.
     pub(super) fn stops(&self) -> bool {
         let Some(reply) = &self.reply else { return false };
-        let answered = self.slots.is_empty() && !matches!(reply.stop, FinishReason::Paused | FinishReason::Interrupted);
+        let answered = self.slots.len() == 0 && !matches!(reply.stop, FinishReason::Paused | FinishReason::Interrupted);
         answered || self.terminates == Terminate::IfAll
     }
 }

@@ -70,7 +70,7 @@ impl<'a> CallsView<'a> {
     /// A call of the open turn, with the facts that are known of it.
     pub fn call(self, id: CallId) -> Option<OpenCall<'a>> {
         let working = self.0.working()?;
-        let call = working.reply.as_ref()?.calls().find(|call| call.id == id)?;
+        let call = working.call(id)?;
         let slot = working.slot(id);
         let admitted = slot.and_then(|slot| slot.admitted.as_ref());
         let asked = slot.and_then(|slot| self.0.current.as_ref()?.pauses.get(slot.asked? as usize));
@@ -86,7 +86,7 @@ impl<'a> CallsView<'a> {
     pub fn is_parallel(self) -> bool {
         let current = self.0.current.as_ref().filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
-        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
+        slots.is_some_and(|slots| slots.len() > 1 && slots.counts().sequential == 0)
     }
 
     /// Returns the steps that the body of a call has asked for in earlier entries, in order.
@@ -131,8 +131,7 @@ impl<'a> CallsView<'a> {
     /// The calls that have begun and not ended, in the order in which they began.
     pub fn at_work(self) -> Vec<CallId> {
         let Some(working) = self.0.working().filter(|_| self.0.is_open()) else { return Vec::new() };
-        let begun =
-            working.slots.iter().filter(|slot| !slot.done).filter_map(|slot| Some((slot.launched_ms?, slot.call)));
+        let begun = working.slots.missing().filter_map(|slot| Some((slot.launched_ms?, slot.call)));
         let mut begun: Vec<_> = begun.collect();
         begun.sort_by_key(|(at_ms, _)| *at_ms);
         begun.into_iter().map(|(_, call)| call).collect()

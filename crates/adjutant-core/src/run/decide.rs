@@ -97,25 +97,29 @@ impl Current {
         if let Some(limit) = &working.last {
             return close(open, |_| texts::last_turn(limit));
         }
-        // A slot stands for each call, in the same order.
-        let missing = || working.slots.iter().filter(|slot| !slot.done);
-        let undecided = missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
-        let undecided: Vec<Activity> = undecided.map(|slot| Activity::Admit { call: slot.call }).collect();
-        if !undecided.is_empty() {
-            let acts: Vec<Activity> = undecided.into_iter().filter(|act| !busy.contains(&act.id())).collect();
+        if working.slots.counts().undecided > 0 {
+            let undecided = working.slots.missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
+            let acts = undecided.map(|slot| Activity::Admit { call: slot.call });
+            let acts: Vec<Activity> = acts.filter(|act| !busy.contains(&act.id())).collect();
             return if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) };
         }
-        self.launch(working, missing(), busy)
+        self.launch(working, busy)
     }
 
     /// Every call is admitted or waits for a word: what needs nothing runs, what is open is asked.
-    fn launch<'a>(&self, working: &Working, missing: impl Iterator<Item = &'a CallSlot>, busy: &Busy) -> Next {
-        let sequential = self.limits.sequential || working.slots.iter().any(|slot| slot.sequential);
+    fn launch(&self, working: &Working, busy: &Busy) -> Next {
+        let counts = working.slots.counts();
+        let sequential = self.limits.sequential || counts.sequential > 0;
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
         let running = busy.iter().filter(|act| matches!(act, ActivityId::Call(_))).count();
         let mut room = cap.saturating_sub(running);
         let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
-        for slot in missing {
+        // Without room, only a call that was lost, or one that is asked about, is served.
+        let is_served = counts.asked > 0 || counts.launched > running;
+        for slot in working.slots.missing() {
+            if room == 0 && !is_served {
+                break;
+            }
             match self.serve_slot(slot, busy) {
                 Served::Busy => {}
                 Served::Waits => {}

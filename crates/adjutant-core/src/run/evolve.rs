@@ -14,7 +14,7 @@ use adjutant_llm::{
 };
 use serde_json::Value;
 
-use super::{Admitted, CallSlot, Current, Illegal, Measured, Run, StepState, Working};
+use super::{Admitted, CallSlot, Current, Illegal, Measured, Run, StepState, Working, slots::Slots};
 use crate::{
     journal::Stamped,
     number::{RunNo, TurnNo},
@@ -86,7 +86,7 @@ impl Run {
             Record::Admitted { call, admission } => self.decided(*call, admission),
             Record::Launched { calls } => self.launched(calls, at_ms),
             Record::Returned { call, result, shown } => {
-                self.slot_mut(*call)?.shown.clone_from(shown);
+                self.slot_mut(*call, |slot| slot.shown.clone_from(shown))?;
                 self.put(*call, result, at_ms)
             }
             Record::Begun { call, key } => self.step(*call, key, StepState::Begun),
@@ -142,10 +142,10 @@ impl Run {
         working.filter(|working| working.no == turn && working.settled.is_none()).ok_or("the turn is not open")
     }
 
-    fn slot_mut(&mut self, call: CallId) -> Result<&mut CallSlot, Why> {
+    fn slot_mut<T>(&mut self, call: CallId, change: impl FnOnce(&mut CallSlot) -> T) -> Result<T, Why> {
         let working = self.current_mut()?.turn.as_mut();
-        let slot = working.and_then(|working| working.slots.iter_mut().find(|slot| slot.call == call));
-        slot.ok_or("the open turn has no such call")
+        let changed = working.and_then(|working| working.slots.change(call, change));
+        changed.ok_or("the open turn has no such call")
     }
 
     fn began(&mut self, run: RunNo, prompts: &[Entry], limits: &Limits, at_ms: u64) -> Result<(), Why> {
@@ -235,7 +235,7 @@ impl Run {
             once: Vec::new(),
             reply: None,
             open: None,
-            slots: Vec::new(),
+            slots: Slots::default(),
             terminates: Terminate::No,
             settled: None,
             placed: false,
@@ -303,8 +303,8 @@ impl Run {
         }
         working.reply = Some(Arc::clone(reply));
         working.heard.clear();
-        working.slots = reply.calls().map(|call| CallSlot::new(call.id)).collect();
-        if has_doubles(&working.slots) {
+        working.slots = reply.calls().map(|call| CallSlot::new(call.id)).collect::<Vec<_>>().into();
+        if working.slots.has_doubles() {
             return Err("two calls of a reply have one id");
         }
         working.open = Some(Turn::open(Arc::clone(reply)));
@@ -322,45 +322,42 @@ impl Run {
         match admission {
             Admission::Refuse { result } => self.put(call, result, 0),
             Admission::Supplied { result, shown } => {
-                self.slot_mut(call)?.shown.clone_from(shown);
+                self.slot_mut(call, |slot| slot.shown.clone_from(shown))?;
                 self.put(call, result, 0)
             }
             Admission::Allow { args, changed, replay, sequential, title: _ } => {
-                let slot = self.slot_mut(call)?;
-                slot.admitted = Some(Admitted { args: Arc::clone(args), changed: *changed, replay: *replay });
-                slot.sequential = *sequential;
+                let admitted = Admitted { args: Arc::clone(args), changed: *changed, replay: *replay };
+                self.slot_mut(call, |slot| {
+                    (slot.admitted, slot.sequential) = (Some(admitted), *sequential);
+                })?;
                 self.current_mut()?.allowed += 1;
                 Ok(())
             }
             Admission::Ask { pause, sequential } => {
                 let at = self.ask(pause, false)?;
-                let slot = self.slot_mut(call)?;
-                slot.asked = Some(at);
-                slot.sequential = *sequential;
-                Ok(())
+                self.slot_mut(call, |slot| (slot.asked, slot.sequential) = (Some(at), *sequential))
             }
         }
     }
 
     fn launched(&mut self, calls: &[CallId], at_ms: u64) -> Result<(), Why> {
-        calls.iter().try_for_each(|call| {
-            self.slot_mut(*call)?.launched_ms = Some(at_ms);
-            Ok(())
-        })
+        calls.iter().try_for_each(|call| self.slot_mut(*call, |slot| slot.launched_ms = Some(at_ms)))
     }
 
     fn put(&mut self, id: CallId, result: &Arc<CallResult>, at_ms: u64) -> Result<(), Why> {
-        let slot = self.slot_mut(id)?;
-        if std::mem::replace(&mut slot.done, true) {
+        let (was_done, launched_ms) =
+            self.slot_mut(id, |slot| (std::mem::replace(&mut slot.done, true), slot.launched_ms))?;
+        if was_done {
             return Err("the call has its result already");
         }
-        let duration = slot.launched_ms.map_or(0, |launched| at_ms.saturating_sub(launched));
+        let duration = launched_ms.map_or(0, |launched| at_ms.saturating_sub(launched));
         self.close_pauses(id);
         let current = self.current_mut()?;
-        let Some(open) = current.turn.as_mut().and_then(|working| working.open.as_mut()) else {
+        let working = current.turn.as_mut();
+        let name = working.as_ref().and_then(|working| Some(working.call(id)?.name.clone()));
+        let Some(open) = working.and_then(|working| working.open.as_mut()) else {
             return Err("the turn is closed");
         };
-        let name = open.reply().calls().find(|call| call.id == id).map(|call| call.name.clone());
         open.put(id, Arc::clone(result)).map_err(|_| "the call has its result already")?;
         if let Some(name) = name {
             let duration = Duration::from_millis(duration);
@@ -480,10 +477,4 @@ fn terminates(results: &[Arc<CallResult>]) -> Terminate {
     }
     let all = !results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No);
     if all { Terminate::IfAll } else { Terminate::No }
-}
-
-fn has_doubles(slots: &[CallSlot]) -> bool {
-    let mut ids: Vec<CallId> = slots.iter().map(|slot| slot.call).collect();
-    ids.sort_unstable();
-    ids.windows(2).any(|pair| pair[0] == pair[1])
 }

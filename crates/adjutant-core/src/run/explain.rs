@@ -167,8 +167,8 @@ impl Current {
 impl Working {
     /// The calls without a result, in order.
     fn calls(&self, fate: impl Fn(&CallSlot) -> CallFate) -> Vec<ResumeAction> {
-        let name = |call: CallId| self.reply.as_ref()?.calls().find(|it| it.id == call).map(|it| it.name.clone());
-        let missing = self.slots.iter().filter(|slot| !slot.done);
+        let name = |call: CallId| self.call(call).map(|it| it.name.clone());
+        let missing = self.slots.missing();
         let call = |slot: &CallSlot| {
             let replay = slot.admitted.as_ref().map(|admitted| admitted.replay);
             Some(ResumeAction::Call { call: slot.call, name: name(slot.call)?, replay, fate: fate(slot) })

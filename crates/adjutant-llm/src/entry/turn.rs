@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, CallId, CallResult, Reply};
+use crate::{Block, Call, CallId, CallResult, Reply};
 
 /// A reply and one result for each of its calls, in the order of the calls.
 ///
@@ -81,13 +81,25 @@ impl OpenTurn {
     /// # Errors
     /// Gives the result back if the reply has no such call, or if the call has its result already.
     pub fn put(&mut self, id: CallId, result: Arc<CallResult>) -> Result<(), Arc<CallResult>> {
-        let slot = self.reply.calls().position(|call| call.id == id).and_then(|at| self.slots.get_mut(at));
+        let slot = self.place(id).and_then(|at| self.slots.get_mut(at));
         match slot {
             Some(slot @ None) => {
                 *slot = Some(result);
                 Ok(())
             }
             Some(Some(_)) | None => Err(result),
+        }
+    }
+
+    /// The place of a call among the calls. Its id names its block, and the blocks that are no calls come first as a rule.
+    fn place(&self, id: CallId) -> Option<usize> {
+        let (block, blocks) = (id.block as usize, &self.reply.blocks);
+        let others = blocks.len().saturating_sub(self.slots.len());
+        let is_call = |block: &Arc<Block>| matches!(**block, Block::Call(_));
+        let is_it = matches!(blocks.get(block).map(Arc::as_ref), Some(Block::Call(call)) if call.id == id);
+        match block.checked_sub(others) {
+            Some(at) if is_it && !blocks.iter().take(others).any(is_call) => Some(at),
+            _ => self.reply.calls().position(|call| call.id == id),
         }
     }
 

@@ -15,13 +15,13 @@ pub const CHAT: &str = "chat";
 pub const INVOKE_AGENT: &str = "invoke_agent";
 /// A call of a tool.
 pub const EXECUTE_TOOL: &str = "execute_tool";
-/// The provider that serves the model; see [`provider`].
+/// The provider that serves the model, as the conventions name it.
 pub const PROVIDER_NAME: &str = "gen_ai.provider.name";
 /// The conversation.
 pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
 /// The type of the reply: `text` or `json`.
 pub const OUTPUT_TYPE: &str = "gen_ai.output.type";
-/// The kind of the failure; see [`error_type`].
+/// The kind of the failure: the name of the [`ErrorKind`].
 pub const ERROR_TYPE: &str = "error.type";
 
 /// The model that is asked.
@@ -41,7 +41,7 @@ pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
 pub const RESPONSE_ID: &str = "gen_ai.response.id";
 /// The model that answered.
 pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
-/// The reason of the reply's end; a list of one, see [`finish_reason`].
+/// The reason of the reply's end, as the conventions name it; a list of one.
 pub const RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 /// Seconds from the request to the first piece of the reply.
 pub const RESPONSE_TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";

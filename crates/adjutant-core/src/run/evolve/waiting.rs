@@ -32,12 +32,10 @@ impl Run {
 
     /// Notes a request of a call's body, or its result. A key keeps the place where it was asked for first.
     pub(super) fn step(&mut self, call: CallId, key: &Arc<str>, state: StepState) -> Result<(), Why> {
-        let steps = &mut self.slot_mut(call)?.steps;
-        match steps.iter_mut().rev().find(|step| step.key == *key) {
+        self.slot_mut(call, |slot| match slot.steps.iter_mut().rev().find(|step| step.key == *key) {
             Some(step) => step.state = state,
-            None => steps.push(CallStep { key: Arc::clone(key), state }),
-        }
-        Ok(())
+            None => slot.steps.push(CallStep { key: Arc::clone(key), state }),
+        })
     }
 
     /// True if a pause is about this thread, not about an agent under it.
@@ -81,8 +79,7 @@ impl Run {
                 None => self.asked_late(call, pause)?,
             });
         }
-        self.slot_mut(call)?.waits = waits;
-        Ok(())
+        self.slot_mut(call, |slot| slot.waits = waits)
     }
 
     /// A pause that its body asked for in the moment in which it gave way.
