@@ -104,12 +104,15 @@ impl Core {
             // The answers for agents under another one were matched where they were given.
             Begin::Resume { .. } if start.setup.within.is_some() => None,
             Begin::Resume { .. } if mail.cancels => None,
+            Begin::Resume { .. } | Begin::Cancel if !self.run.is_open() => {
+                let name = &start.session.id().0;
+                Some(Error::Answers(format!("no run is open in session {name:?}").into()))
+            }
             Begin::Resume { .. } => self
                 .run
                 .waiting()
                 .mismatch(&mail.answers, start.setup.world.now_ms())
                 .map(|why| Error::Answers(why.into())),
-            Begin::Cancel if !self.run.is_open() => Some(Error::Answers("no run is open".into())),
             Begin::Cancel => None,
         };
         match refused {
