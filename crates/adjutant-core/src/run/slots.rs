@@ -10,8 +10,8 @@ use super::CallSlot;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Slots {
     list: Vec<CallSlot>,
-    /// True if the ids ascend, as those of a reply that nobody changed do.
-    ascends: bool,
+    /// True if the ids do not ascend, as those of a reply do that nobody changed.
+    is_mixed: bool,
     /// All slots before this one are done.
     done: usize,
     counts: Counts,
@@ -73,7 +73,7 @@ impl Slots {
     }
 
     fn place(&self, call: CallId) -> Option<usize> {
-        if self.ascends {
+        if !self.is_mixed {
             return self.list.binary_search_by_key(&call, |slot| slot.call).ok();
         }
         self.list.iter().position(|slot| slot.call == call)
@@ -99,8 +99,8 @@ impl From<Vec<CallSlot>> for Slots {
         let mut counts = Counts::default();
         list.iter().for_each(|slot| counts.add(slot, usize::wrapping_add));
         let done = list.iter().take_while(|slot| slot.done).count();
-        let ascends = list.is_sorted_by(|one, other| one.call < other.call);
-        Self { list, ascends, done, counts }
+        let is_mixed = !list.is_sorted_by(|one, other| one.call < other.call);
+        Self { list, is_mixed, done, counts }
     }
 }
 
