@@ -9,6 +9,8 @@ mod chaos;
 mod conformance;
 #[path = "contents.rs"]
 mod contents;
+#[path = "counts.rs"]
+mod counts;
 #[path = "crash.rs"]
 mod crash;
 #[path = "crew.rs"]
