@@ -43,8 +43,10 @@ struct State {
     unsaved: Vec<Arc<Stamped>>,
     /// True if something was saved that a crash of the machine may undo.
     lazy: bool,
-    /// The error of an append that failed or was cut off, if one was: the log may hold it or not.
+    /// The error of an append that failed, if one was: the log may hold it or not.
     broken: Option<JournalError>,
+    /// True if an append was cut off, or goes on.
+    cut: bool,
 }
 
 /// Records that belong together, of one thread.
@@ -81,7 +83,7 @@ impl Writer {
     /// The writer of an owned log.
     pub(crate) fn new(log: Box<dyn Log>, name: LogId) -> Self {
         let seq = log.head().seq;
-        let state = State { log: Some(log), seq, unsaved: Vec::new(), lazy: false, broken: None };
+        let state = State { log: Some(log), seq, unsaved: Vec::new(), lazy: false, broken: None, cut: false };
         let shared = WriterShared {
             name,
             state: Arc::new(AsyncMutex::new(state)),
@@ -130,7 +132,7 @@ impl Writer {
     /// Lets the journal forget posts, if all that came of them is saved.
     pub(crate) async fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
         let mut state = self.shared.state.lock().await;
-        let saved = state.unsaved.is_empty() && state.broken.is_none();
+        let saved = state.is_saved();
         match &mut state.log {
             Some(log) if saved => log.heeded(upto).await,
             _ => Ok(()),
@@ -140,7 +142,7 @@ impl Writer {
     /// The newest record, and how many records are worth a fold, if everything is in a log that keeps folds.
     pub(crate) async fn keeps(&self) -> Option<(Seq, u64)> {
         let state = self.shared.state.lock().await;
-        let log = state.log.as_ref().filter(|_| state.unsaved.is_empty() && state.broken.is_none())?;
+        let log = state.log.as_ref().filter(|_| state.is_saved())?;
         Some((state.seq, log.keeps()?))
     }
 
@@ -166,6 +168,10 @@ impl Writer {
 }
 
 impl State {
+    fn is_saved(&self) -> bool {
+        self.unsaved.is_empty() && self.broken.is_none() && !self.cut
+    }
+
     async fn commit(&mut self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
         let Batch { records, flush, notes, author } = batch;
         let Some(BatchStamp { at_ms, thread, durability }) = author.stamp() else {
@@ -193,12 +199,17 @@ impl State {
         if self.unsaved.is_empty() && !(self.lazy && flush == Flush::Now) {
             return Ok(self.seq);
         }
+        if self.cut {
+            return Err(cut_off().into());
+        }
         if let Some(error) = &self.broken {
             return Err(error.clone().into());
         }
         let log = self.log.as_mut().ok_or_else(|| fenced("the log was given back"))?;
-        self.broken = Some(cut_off());
+        // If this is dropped here, the log may hold the records or not.
+        self.cut = true;
         self.broken = log.append(&self.unsaved, flush).await.err();
+        self.cut = false;
         if let Some(error) = &self.broken {
             return Err(error.clone().into());
         }

@@ -1,10 +1,6 @@
 //! The things that an observer of a run sees: the records, and the deltas between them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use adjutant_llm::{
     Block, BlockKind, CallId, CallResult, Edit, Entry, ErrorKind, ModelId, NanoUsd, RateLimits, Reply, ThreadId,
@@ -281,11 +277,20 @@ pub struct Events {
     who: Arc<Identity>,
     run: RunNo,
     turn: TurnNo,
-    calls: BTreeMap<CallId, (ToolName, Arc<str>)>,
-    started: BTreeSet<CallId>,
-    titles: BTreeMap<CallId, Arc<str>>,
-    launched_ms: BTreeMap<CallId, u64>,
+    calls: Vec<KnownCall>,
     queued: BTreeMap<u64, Arc<Entry>>,
+}
+
+/// A call of the open turn, as far as its events need it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct KnownCall {
+    id: CallId,
+    name: ToolName,
+    args: Arc<str>,
+    title: Option<Arc<str>>,
+    launched_ms: Option<u64>,
+    /// True once it was shown that it began.
+    has_begun: bool,
 }
 
 impl EventKind {
@@ -310,16 +315,7 @@ impl EventKind {
 impl Events {
     /// The events of this agent.
     pub fn of(who: Arc<Identity>) -> Self {
-        Self {
-            who,
-            run: RunNo(0),
-            turn: TurnNo(0),
-            calls: BTreeMap::new(),
-            started: BTreeSet::new(),
-            titles: BTreeMap::new(),
-            launched_ms: BTreeMap::new(),
-            queued: BTreeMap::new(),
-        }
+        Self { who, run: RunNo(0), turn: TurnNo(0), calls: Vec::new(), queued: BTreeMap::new() }
     }
 
     /// The events that a record shows, in order.
@@ -352,8 +348,8 @@ impl Events {
     }
 
     fn begin(&mut self, call: &CallId) {
-        if self.calls.contains_key(call) {
-            self.started.insert(*call);
+        if let Some(call) = self.call(*call) {
+            call.has_begun = true;
         }
     }
 
@@ -369,25 +365,35 @@ impl Events {
             Record::Opened { turn, last: _ } => {
                 self.turn = *turn;
                 self.calls.clear();
-                self.started.clear();
-                self.titles.clear();
-                self.launched_ms.clear();
             }
             Record::Replied { reply, .. } => {
-                self.calls = reply.calls().map(|call| (call.id, (call.name.clone(), Arc::clone(&call.args)))).collect();
+                self.calls.clear();
+                self.calls.extend(reply.calls().map(|call| KnownCall {
+                    id: call.id,
+                    name: call.name.clone(),
+                    args: Arc::clone(&call.args),
+                    title: None,
+                    launched_ms: None,
+                    has_begun: false,
+                }));
+                self.calls.sort_by_key(|call| call.id);
             }
             Record::Admitted { call, admission: Admission::Allow { args, title, .. } } => {
-                if let Some((_, known)) = self.calls.get_mut(call) {
-                    *known = Arc::clone(args);
-                }
-                if let Some(title) = title {
-                    self.titles.insert(*call, Arc::clone(title));
+                if let Some(known) = self.call(*call) {
+                    known.args = Arc::clone(args);
+                    known.title.clone_from(title);
                 }
             }
             Record::Queued { item, content, .. } => {
                 self.queued.insert(*item, Arc::new(content.clone()));
             }
-            Record::Launched { calls } => self.launched_ms.extend(calls.iter().map(|call| (*call, at_ms))),
+            Record::Launched { calls } => {
+                for id in calls {
+                    if let Some(call) = self.call(*id) {
+                        call.launched_ms = Some(at_ms);
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -492,21 +498,27 @@ impl Events {
         }
     }
 
-    fn start(&mut self, call: CallId) -> Option<EventKind> {
-        let (name, args) = self.calls.get(&call)?;
-        self.started.insert(call).then(|| EventKind::ToolStarted {
-            call,
-            name: name.clone(),
-            title: self.titles.get(&call).cloned(),
-            args: Arc::clone(args),
+    /// A call of the open turn; they stand in the order of their ids.
+    fn call(&mut self, id: CallId) -> Option<&mut KnownCall> {
+        let at = self.calls.binary_search_by_key(&id, |call| call.id).ok()?;
+        self.calls.get_mut(at)
+    }
+
+    fn start(&mut self, id: CallId) -> Option<EventKind> {
+        let call = self.call(id)?;
+        let is_first = !std::mem::replace(&mut call.has_begun, true);
+        is_first.then(|| EventKind::ToolStarted {
+            call: id,
+            name: call.name.clone(),
+            title: call.title.clone(),
+            args: Arc::clone(&call.args),
         })
     }
 
-    fn finish(&self, call: CallId, result: &Arc<CallResult>, at_ms: u64) -> Option<EventKind> {
-        let (name, _) = self.calls.get(&call)?;
-        let launched = self.launched_ms.get(&call).copied().unwrap_or(at_ms);
-        let duration = Duration::from_millis(at_ms.saturating_sub(launched));
-        Some(EventKind::ToolFinished { call, name: name.clone(), result: Arc::clone(result), duration })
+    fn finish(&mut self, id: CallId, result: &Arc<CallResult>, at_ms: u64) -> Option<EventKind> {
+        let call = self.call(id)?;
+        let duration = Duration::from_millis(at_ms.saturating_sub(call.launched_ms.unwrap_or(at_ms)));
+        Some(EventKind::ToolFinished { call: id, name: call.name.clone(), result: Arc::clone(result), duration })
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Block, BlockKind, Chunk, Error, ErrorKind, FinishReason, ModelId, Reply, Thinking, Usage};
+use crate::{
+    Block, BlockKind, Chunk, Error, ErrorKind, FinishReason, ModelId, Reply, Thinking, Usage, message::nothing,
+};
 
 /// The largest number of blocks in a reply.
 const MAX_BLOCKS: usize = 4_096;
@@ -12,7 +14,7 @@ const MAX_BLOCKS: usize = 4_096;
 const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 
 /// Folds the chunks of a stream into a reply.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Collector {
     model: Option<ModelId>,
     blocks: Vec<BlockSlot>,
@@ -36,6 +38,12 @@ pub enum BlockSoFar<'a> {
     Open(&'a str),
     /// A finished block.
     Closed(&'a Arc<Block>),
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self { model: None, blocks: Vec::new(), usage: Usage::default(), raw_usage: nothing(), bytes: 0, done: false }
+    }
 }
 
 impl Collector {

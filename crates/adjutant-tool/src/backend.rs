@@ -1,5 +1,7 @@
 //! The one door from a call to its run.
 
+use std::any::{Any, TypeId};
+
 use adjutant_llm::{Content, Usage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -28,6 +30,13 @@ pub trait CallBackend: Send + Sync {
     async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
         let message = format!("nobody can be asked here, for {key:?}: {}", ask.prompt);
         Err(ToolError::new(ToolErrorKind::Unattended, message))
+    }
+
+    /// A handle for [`CallContext::get`](crate::CallContext::get) that was not put into the context: an `Arc` of the type
+    /// with this id, boxed. None by default.
+    fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
+        let _ = of;
+        None
     }
 }
 

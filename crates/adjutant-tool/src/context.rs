@@ -20,7 +20,8 @@ pub struct CallContext {
     pub cancel: Cancel,
     /// The connection to the run.
     pub backend: Arc<dyn CallBackend>,
-    handles: Arc<Handles>,
+    /// Most contexts have none.
+    handles: Option<Arc<Handles>>,
 }
 
 /// Few, so that looking at each is faster than a table; of one type, the newest counts.
@@ -35,13 +36,13 @@ impl CallContext {
 
     /// The context of a call, without handles; only whoever runs tools needs it.
     pub fn new(who: Arc<Identity>, cancel: Cancel, backend: Arc<dyn CallBackend>) -> Self {
-        Self { who, cancel, backend, handles: Arc::default() }
+        Self { who, cancel, backend, handles: None }
     }
 
     /// Puts in a handle, for [`CallContext::get`]; of one type, the newest counts.
     #[must_use]
     pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
-        Arc::make_mut(&mut self.handles).push((TypeId::of::<T>(), Arc::new(handle)));
+        Arc::make_mut(self.handles.get_or_insert_default()).push((TypeId::of::<T>(), Arc::new(handle)));
         self
     }
 
@@ -53,8 +54,10 @@ impl CallContext {
     /// A handle that was put in by who drives the call.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         let of = TypeId::of::<T>();
-        let (_, handle) = self.handles.iter().rev().find(|(known, _)| *known == of)?;
-        handle.downcast_ref::<Arc<T>>().cloned()
+        match self.handles.iter().flat_map(|it| it.iter().rev()).find(|(known, _)| *known == of) {
+            Some((_, handle)) => handle.downcast_ref::<Arc<T>>().cloned(),
+            None => Some(*self.backend.handle(of)?.downcast::<Arc<T>>().ok()?),
+        }
     }
 
     /// Runs `work` at most once for each key, over all entries into this call.

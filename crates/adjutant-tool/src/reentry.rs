@@ -127,7 +127,12 @@ impl Reentry {
     {
         let entry = lock(&self.log).enter(cut);
         let dropped = Cancel::new();
-        let door = CallHandle { log: Arc::clone(&self.log), entry, dropped: dropped.clone() };
+        let door = CallHandle {
+            log: Arc::clone(&self.log),
+            entry,
+            dropped: dropped.clone(),
+            template: Arc::clone(&self.template.backend),
+        };
         let outcome = {
             let mut body = pin!(body(self.template.through(Arc::new(door))));
             let mut dropped = pin!(dropped.cancelled());

@@ -297,6 +297,7 @@ impl Asking {
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             let cost = self.known_cost(&reply.usage);
             let replied = Record::replied(self.turn, reply, cost);
+            self.records.reserve_exact(1);
             let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
             self.records.insert(at.unwrap_or(self.records.len()), replied);
         }
@@ -343,6 +344,10 @@ impl Delta {
 }
 
 fn has_doubles(reply: &Reply) -> bool {
+    // Most replies have one call, or none.
+    if reply.calls().nth(1).is_none() {
+        return false;
+    }
     let mut seen = std::collections::BTreeSet::new();
     !reply.calls().all(|call| seen.insert(call.id))
 }

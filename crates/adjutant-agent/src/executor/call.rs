@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::{ActivityId, Conversation, OpenCall, Record, Run};
+use adjutant_core::{ActivityId, OpenCall, Record, Run};
 use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
 use adjutant_tool::{Bound, Replay, Toolset};
 use serde_json::Value;
@@ -39,7 +39,6 @@ struct CallJob {
     door: Arc<CallHandle>,
     /// The body, if it runs already.
     body: Option<Spawned>,
-    conversation: Arc<Conversation>,
     /// Someone wished that it should not begin.
     stopped: bool,
 }
@@ -80,7 +79,6 @@ impl LocalExecutor {
             spawn: run.calls().is_parallel(),
             door,
             body,
-            conversation: Arc::new(Conversation { history: run.history().clone() }),
             stopped: self.stopped.contains(&id),
         };
         self.perform(ActivityId::Call(id), job.run());
@@ -186,7 +184,7 @@ impl CallJob {
             },
         };
         let who = Arc::new(self.feed.setup.who.within(self.call.id));
-        let body = contain::body(tool, args, who, &self.door, &self.conversation, &self.scope);
+        let body = contain::body(tool, args, who, &self.door, &self.scope);
         // If there are other threads, the body runs on its own task: a body that blocks must not keep this one from its
         // limits.
         Ok(match Handle::try_current() {

@@ -1,15 +1,19 @@
 //! Contain: a body of a tool, with its panic, its time, its wish to stop, and its wish to wait for the outside.
 
 use std::{
+    any::{Any, TypeId},
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
-use adjutant_core::{Conversation, chain, panic_text};
-use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Bound, CallBackend, CallContext, Cancel, Identity, ToolError, ToolErrorKind};
+use adjutant_core::{chain, panic_text};
+use adjutant_llm::{CallResult, Status, Usage};
+use adjutant_tool::{
+    Answer, Ask, Bound, CallBackend, CallContext, Cancel, Identity, Noted, Progress, ToolError, ToolErrorKind,
+};
+use async_trait::async_trait;
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -40,18 +44,51 @@ enum BodyExit {
     Late(Duration),
 }
 
+/// The door of a body, with the handles that it may ask for: most bodies ask for none, so they are made when asked for.
+struct Furnished {
+    door: Arc<CallHandle>,
+    scope: Arc<CallScope>,
+}
+
+#[async_trait]
+impl CallBackend for Furnished {
+    fn emit(&self, progress: Progress) {
+        self.door.emit(progress);
+    }
+
+    fn charge(&self, usage: Usage) {
+        self.door.charge(usage);
+    }
+
+    async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
+        self.door.begin(key).await
+    }
+
+    async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
+        self.door.finish(key, value).await
+    }
+
+    async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
+        self.door.pause(key, ask).await
+    }
+
+    fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
+        self.scope.handle(of)
+    }
+}
+
 /// Returns the future that runs for a call; it owns all it needs.
 pub(super) fn body(
     tool: Bound,
     args: Value,
     who: Arc<Identity>,
     door: &Arc<CallHandle>,
-    conversation: &Arc<Conversation>,
     scope: &Arc<CallScope>,
 ) -> impl Future<Output = CallEnd> + Send + use<> {
     let cancel = door.stop.clone();
-    let backend = Arc::clone(door) as Arc<dyn CallBackend>;
-    let cx = scope.put(CallContext::new(who, cancel, backend).put(Arc::clone(conversation)), &door.stop);
+    scope.enter(&door.stop);
+    let backend = Furnished { door: Arc::clone(door), scope: Arc::clone(scope) };
+    let cx = CallContext::new(who, cancel, Arc::new(backend));
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
     contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))

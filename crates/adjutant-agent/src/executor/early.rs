@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use adjutant_core::{Conversation, Record, Run};
+use adjutant_core::{Record, Run};
 use adjutant_llm::{Block, Call, Chunk, Reply, ToolName};
 use adjutant_tool::{Cancel, Replay, Toolset};
 use tokio::{runtime::Handle, sync::watch};
@@ -59,7 +59,6 @@ struct CallRules {
     writer: SessionWriter,
     kept: Arc<RunScopes>,
     budget: Option<Budget>,
-    conversation: Arc<Conversation>,
 }
 
 /// The work that goes on beside the activities: calls that have begun early, and the children of the run. It ends when
@@ -166,7 +165,7 @@ impl CallRules {
         let door = Arc::new(door);
         let (admit, is_admitted) = watch::channel(false);
         let scope = self.scope(feed, &door, is_admitted);
-        let body = contain::body(tool.clone(), admitted.value, who, &door, &self.conversation, &scope);
+        let body = contain::body(tool.clone(), admitted.value, who, &door, &scope);
         Some(Begun { door, body: Spawned(runtime.spawn(body)), scope, admitted: admit })
     }
 
@@ -211,7 +210,6 @@ impl LocalExecutor {
             writer: self.writer.clone(),
             kept: Arc::clone(&self.background.kept),
             budget: self.budget().cloned(),
-            conversation: Arc::new(Conversation { history: run.history().clone() }),
         };
         self.background.early.state().rules = Some(rules);
     }

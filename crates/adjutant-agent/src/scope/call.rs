@@ -4,14 +4,15 @@ mod kept;
 mod suspend;
 
 use std::{
+    any::{Any, TypeId},
     collections::BTreeMap,
     mem,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
-use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, Record, Run};
+use adjutant_core::{Answered, CancelBy, Conversation, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
 use adjutant_llm::{CallId, ThreadId, Transcript};
-use adjutant_tool::{CallContext, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
+use adjutant_tool::{Cancel, Identity, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
     sync::{Notify, oneshot, watch},
@@ -166,16 +167,29 @@ impl CallScope {
         let _ = self.tools.set(tools);
     }
 
-    /// Puts the handles in that a body may ask for.
-    pub(crate) fn put(self: &Arc<Self>, cx: CallContext, cancel: &Cancel) -> CallContext {
-        // A body is entered once.
+    /// A body begins, which stops with this; it is entered once.
+    pub(crate) fn enter(&self, cancel: &Cancel) {
         let _ = self.cancel.set(cancel.clone());
-        let cx = cx.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
-        let cx = cx.put::<dyn HasLine>(Arc::clone(self) as Arc<dyn HasLine>);
-        match self.tools.get() {
-            Some(tools) => cx.put::<Toolset>(Arc::new(tools.clone())),
-            None => cx,
+    }
+
+    /// A handle that a body asks for, by the id of its type.
+    pub(crate) fn handle(self: &Arc<Self>, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
+        if of == TypeId::of::<dyn Spawn>() {
+            return Some(Box::new(Arc::clone(self) as Arc<dyn Spawn>));
         }
+        if of == TypeId::of::<dyn HasLine>() {
+            return Some(Box::new(Arc::clone(self) as Arc<dyn HasLine>));
+        }
+        if of == TypeId::of::<Conversation>() {
+            return Some(Box::new(Arc::new(Conversation { history: self.history.clone() })));
+        }
+        if of == TypeId::of::<LogId>() {
+            return Some(Box::new(Arc::new(self.writer.name().clone())));
+        }
+        if of == TypeId::of::<Toolset>() {
+            return Some(Box::new(Arc::new(self.tools.get()?.clone())));
+        }
+        None
     }
 
     /// Runs a body. Its children end before this does; or all of them wait, and what they wait for is given.

@@ -13,7 +13,7 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 use crate::scope::{RecordedThread, Threads};
 
 /// The format of the bytes: the program's version, and the number of the shape that is described at [`write`].
-pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSION"), " shape 1");
+pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSION"), " shape 2");
 
 /// The most bytes that a fold has; a log with more is read whole.
 const MAX_BYTES: usize = 64 * 1024 * 1024;

@@ -303,7 +303,9 @@ impl Run {
         }
         working.reply = Some(Arc::clone(reply));
         working.heard.clear();
-        working.slots = reply.calls().map(|call| CallSlot::new(call.id)).collect::<Vec<_>>().into();
+        let mut slots = Vec::with_capacity(reply.calls().count());
+        slots.extend(reply.calls().map(|call| CallSlot::new(call.id)));
+        working.slots = slots.into();
         if working.slots.has_doubles() {
             return Err("two calls of a reply have one id");
         }

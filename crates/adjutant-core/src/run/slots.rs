@@ -67,6 +67,9 @@ impl Slots {
 
     /// True if two calls have one id.
     pub(super) fn has_doubles(&self) -> bool {
+        if !self.is_mixed {
+            return false;
+        }
         let mut ids: Vec<CallId> = self.list.iter().map(|slot| slot.call).collect();
         ids.sort_unstable();
         ids.windows(2).any(|pair| pair[0] == pair[1])

@@ -1,6 +1,6 @@
 //! The reply of a model: blocks in order, the reason of its end, and its cost.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -122,6 +122,12 @@ pub enum FinishReason {
     Interrupted,
 }
 
+/// `null`, in one allocation for all.
+pub(crate) fn nothing() -> Arc<Value> {
+    static NOTHING: LazyLock<Arc<Value>> = LazyLock::new(Arc::default);
+    Arc::clone(&NOTHING)
+}
+
 impl Reply {
     /// An empty reply of a model.
     pub fn new(model: ModelId, stop: FinishReason) -> Self {
@@ -131,7 +137,7 @@ impl Reply {
             stop,
             raw_stop: None,
             usage: Usage::default(),
-            raw_usage: Arc::default(),
+            raw_usage: nothing(),
             wire_id: None,
         }
     }

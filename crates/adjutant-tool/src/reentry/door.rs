@@ -1,6 +1,9 @@
 //! The door from an entry to its log.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    any::{Any, TypeId},
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use adjutant_llm::Usage;
 use async_trait::async_trait;
@@ -15,6 +18,8 @@ pub(super) struct CallHandle {
     pub(super) entry: usize,
     /// Set when the entry is to be dropped.
     pub(super) dropped: Cancel,
+    /// The door whose handles this one gives.
+    pub(super) template: Arc<dyn CallBackend>,
 }
 
 impl CallHandle {
@@ -58,5 +63,9 @@ impl CallBackend for CallHandle {
     async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
         let answer = self.log()?.pause(key, ask)?;
         Ok(self.or_drop(answer).await)
+    }
+
+    fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
+        self.template.handle(of)
     }
 }
