@@ -46,17 +46,20 @@ pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
         return Ok(client.clone());
     }
     let client = build(connect, route)?;
-    let mut clients = clients();
-    let of_runtime = clients.entry(runtime.id()).or_insert_with(|| {
+    let mut known = clients();
+    let is_first = !known.contains_key(&runtime.id());
+    let client = known.entry(runtime.id()).or_default().entry((connect, route)).or_insert(client).clone();
+    // A runtime that is ending drops a task at once, and the guard in it takes this lock.
+    drop(known);
+    if is_first {
         let guard = EndGuard(runtime.id());
         // Dropped with its runtime, and never before.
         runtime.spawn(async move {
             let _guard = guard;
             std::future::pending::<()>().await;
         });
-        HashMap::new()
-    });
-    Ok(of_runtime.entry((connect, route)).or_insert(client).clone())
+    }
+    Ok(client)
 }
 
 fn clients() -> MutexGuard<'static, Clients> {
@@ -174,7 +177,12 @@ mod tests {
         }
         other.block_on(async { client(connect, Route::Loopback) }).expect("it is built");
         assert_eq!((known(&id), known(&others)), (Some(2), Some(1)));
+        let ended = one.handle().clone();
         drop(one);
         assert_eq!((known(&id), known(&others)), (None, Some(1)));
+        // A request that begins while its runtime ends neither waits for itself nor leaves a client.
+        let _entered = ended.enter();
+        client(connect, Route::Loopback).expect("it is built");
+        assert_eq!(known(&id), None);
     }
 }
