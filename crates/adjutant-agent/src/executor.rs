@@ -78,6 +78,8 @@ pub struct LocalExecutor {
     /// Ends the newest request, and nothing else.
     generating: Option<Cancel>,
     busy: BTreeSet<ActivityId>,
+    /// The activity that began while no other was in flight; mostly there is no second one.
+    alone: Option<Performing>,
     acts: FuturesUnordered<Performing>,
     done: Vec<Performed>,
     tools: Option<Toolset>,
@@ -86,6 +88,8 @@ pub struct LocalExecutor {
     known: fingerprint::KnownRequests,
     args: VecDeque<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
+    /// The records that were committed last.
+    batch: Vec<Arc<Stamped>>,
     /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
     wishes: (u64, u64),
     waiters: Arc<Waiters>,
@@ -142,6 +146,7 @@ impl LocalExecutor {
             asides: Vec::new(),
             generating: None,
             busy: BTreeSet::new(),
+            alone: None,
             acts: FuturesUnordered::new(),
             // Mostly one act ends at a time, and thousands of executors may wait.
             done: Vec::with_capacity(1),
@@ -151,6 +156,7 @@ impl LocalExecutor {
             known: fingerprint::KnownRequests::default(),
             args: VecDeque::new(),
             notes: Vec::new(),
+            batch: Vec::new(),
             wishes: (0, 0),
             waiters: Arc::default(),
             line: Arc::default(),
@@ -195,8 +201,17 @@ impl LocalExecutor {
         Ok(())
     }
 
+    /// How to save what was not shown: events of an activity must follow the records before it.
+    fn behind(&self) -> Option<Flush> {
+        self.writer.is_behind().then_some(Flush::Lazy)
+    }
+
     fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
-        self.acts.push(Performing { act, work: Box::pin(work) });
+        let performing = Performing { act, work: Box::pin(work) };
+        match &self.alone {
+            None => self.alone = Some(performing),
+            Some(_) => self.acts.push(performing),
+        }
     }
 
     /// Performs something that leaves no trace if someone wishes to stop first.
@@ -213,8 +228,16 @@ impl LocalExecutor {
 
     /// Everything that has happened, as records; `None` if nothing has. An activity may end without a record.
     fn hear_all(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
-        while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
+        if let Some(alone) = &mut self.alone
+            && let Poll::Ready(performed) = alone.poll_unpin(cx)
+        {
+            self.alone = None;
             self.done.push(performed);
+        }
+        if !self.acts.is_empty() {
+            while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
+                self.done.push(performed);
+            }
         }
         let mut records = self.hear_queue(cx);
         // After the activities, so that the last notes of a call are heard before it counts as ended.
@@ -359,7 +382,7 @@ impl Executor for LocalExecutor {
         if self.wishes.1 < self.wishes.0 {
             self.grant().await?;
         } else if self.done.is_empty()
-            && let Some(flush) = self.setup.durability.of(Flush::Lazy)
+            && let Some(flush) = self.setup.durability.of(Flush::Lazy).or(self.behind())
         {
             self.save(flush).await?;
         }
@@ -375,16 +398,18 @@ impl Executor for LocalExecutor {
             }
             match heard {
                 Some(records) => Poll::Ready(Ok(records)),
-                None if self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
+                None if self.alone.is_none() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
                 None => Poll::Pending,
             }
         })
         .await
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
-        let records = self.with_orphans(records);
-        let records = self.with_kept(records).await;
+    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
+        let mut records = self.with_orphans(records);
+        if let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) {
+            records.splice(at..at, self.kept_ends().await);
+        }
         let lasting = records.iter().any(must_last);
         let notes = std::mem::take(&mut self.notes);
         let flush = match (lasting, notes.is_empty()) {
@@ -393,16 +418,19 @@ impl Executor for LocalExecutor {
             (false, true) => None,
         };
         let author: Arc<dyn Author> = Arc::clone(&self.feed) as _;
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
         self.queue.appending = true;
-        let committed = self.writer.commit(Batch { records, flush, notes, author }).await;
+        let committed = self.writer.commit(Batch { records, flush, notes, author }, &mut batch).await;
         self.queue.appending = false;
-        let batch = committed?;
+        committed?;
         self.queue.note(&batch);
         if flush.is_some() {
             self.queue.confirm();
         }
         batch.iter().for_each(|stamped| self.follow(stamped));
-        Ok(batch)
+        self.batch = batch;
+        Ok(&self.batch)
     }
 }
 

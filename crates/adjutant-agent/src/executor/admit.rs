@@ -101,7 +101,7 @@ impl Admit {
     }
 
     /// Decides after hooks, or with tools that must be resolved first: the turn was prepared by an earlier drive.
-    async fn later(self, tools: Option<Toolset>, restore: Option<Restore>, line: InLine) -> Performed {
+    async fn later(self, tools: Option<Toolset>, restore: Option<Box<Restore>>, line: InLine) -> Performed {
         let _place = line.await;
         let act = ActivityId::Admit(self.call.id);
         let (tools, resolved) = match restore {

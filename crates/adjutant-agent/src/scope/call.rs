@@ -7,7 +7,9 @@ use std::{
     any::{Any, TypeId},
     collections::BTreeMap,
     mem,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    task::Poll,
 };
 
 use adjutant_core::{Answered, CancelBy, Conversation, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
@@ -105,6 +107,14 @@ enum Lasts {
     Run(Arc<Notify>),
 }
 
+impl State {
+    /// Nothing begins any more; true if anything ever did.
+    fn close(&mut self) -> bool {
+        self.closed = true;
+        self.tasks > 0
+    }
+}
+
 /// Ends what is at work if the call is dropped.
 struct Dropped<'a>(&'a CallScope);
 
@@ -197,14 +207,23 @@ impl CallScope {
     /// The body is not dropped before it is at `rest`, unless that takes longer than the grace period.
     pub(crate) async fn surround<T, Rest: Future<Output = ()>>(
         &self,
-        body: impl Future<Output = T>,
+        mut body: Pin<&mut impl Future<Output = T>>,
         rest: impl Fn() -> Rest,
     ) -> Result<T, Vec<Arc<Pause>>> {
         let dropped = Dropped(self);
-        let ended = tokio::select! {
-            biased;
-            result = body => Ok(result),
-            pauses = self.gives_way(rest) => Err(pauses),
+        let ended = match futures_util::poll!(body.as_mut()) {
+            Poll::Ready(result) => Ok(result),
+            // Boxed, so that a call which ends at once stays small.
+            Poll::Pending => {
+                let waiting = async {
+                    tokio::select! {
+                        biased;
+                        result = body => Ok(result),
+                        pauses = self.gives_way(rest) => Err(pauses),
+                    }
+                };
+                Box::pin(waiting).await
+            }
         };
         match &ended {
             Ok(_) => self.close().await,
@@ -230,16 +249,16 @@ impl CallScope {
         }
     }
 
-    /// Cancels the children, waits for them for the grace period, and gives up those that go on.
+    /// Ends what the body began: at once if that was nothing.
     pub(super) async fn close(&self) {
-        let at_work = {
-            let mut state = self.state();
-            state.closed = true;
-            if state.tasks == 0 {
-                return;
-            }
-            mem::take(&mut state.at_work)
-        };
+        if self.state().close() {
+            Box::pin(self.close_children()).await;
+        }
+    }
+
+    /// Cancels the children, waits for them for the grace period, and gives up those that go on.
+    async fn close_children(&self) {
+        let at_work = mem::take(&mut self.state().at_work);
         self.cancel().cancel();
         let until = Instant::now().checked_add(self.feed.setup.calls.grace);
         for (core, mut handle) in at_work.into_values() {
