@@ -78,7 +78,7 @@ pub struct LocalExecutor {
     /// Ends the newest request, and nothing else.
     generating: Option<Cancel>,
     busy: BTreeSet<ActivityId>,
-    /// The activity that began while no other was in flight; mostly there is no second one.
+    /// The activity in flight while there is one: mostly there is no second one.
     alone: Option<Performing>,
     acts: FuturesUnordered<Performing>,
     done: Vec<Performed>,
@@ -208,10 +208,13 @@ impl LocalExecutor {
 
     fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
         let performing = Performing { act, work: Box::pin(work) };
-        match &self.alone {
-            None => self.alone = Some(performing),
-            Some(_) => self.acts.push(performing),
+        if self.alone.is_none() && self.acts.is_empty() {
+            self.alone = Some(performing);
+            return;
         }
+        // Several are heard in the order in which they are woken.
+        self.acts.extend(self.alone.take());
+        self.acts.push(performing);
     }
 
     /// Performs something that leaves no trace if someone wishes to stop first.
