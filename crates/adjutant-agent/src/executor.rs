@@ -177,14 +177,14 @@ impl LocalExecutor {
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
-    pub async fn into_log(self) -> Result<Box<dyn Log>, Error> {
-        self.into_writer().await?.take_log().await
+    pub async fn into_log(mut self) -> Result<Box<dyn Log>, Error> {
+        self.saved_writer().await?.take_log().await
     }
 
-    /// Saves what is not in the log yet, and gives its writer back.
-    pub(crate) async fn into_writer(mut self) -> Result<SessionWriter, Error> {
-        self.save(self.setup.durability.at_end()).await?;
-        Ok(self.writer)
+    /// Saves what is not in the log yet, and gives its writer.
+    pub(crate) async fn saved_writer(&mut self) -> Result<SessionWriter, Error> {
+        self.save_all().await?;
+        Ok(self.writer.clone())
     }
 
     /// Appends what is not in the log yet, as one group.

@@ -241,7 +241,7 @@ impl Admit {
     fn supplied(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
         let max = tool.spec().max_output.unwrap_or(self.feed.setup.calls.max_result_bytes);
         let args = (*asked != self.call.args).then(|| Arc::clone(asked));
-        let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, "");
+        let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, String::new);
         (Admission::Supplied { result, shown }, None)
     }
 }

@@ -33,6 +33,8 @@ struct CallJob {
     call: Call,
     scope: Arc<CallScope>,
     tools: Option<Toolset>,
+    /// The tool, once it was found among them.
+    tool: Option<Bound>,
     restore: Option<Box<Restore>>,
     args: Result<Value, Arc<str>>,
     /// The arguments that it runs with.
@@ -75,6 +77,7 @@ impl LocalExecutor {
             call: call.clone(),
             scope,
             tools: self.tools.clone(),
+            tool: None,
             restore: self.restore(run),
             args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
             text: Arc::clone(text),
@@ -137,8 +140,9 @@ impl CallJob {
 
     fn returned(&self, result: CallResult) -> Record {
         let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
-        let max = self.tool().and_then(|tool| tool.spec().max_output).unwrap_or(self.feed.setup.calls.max_result_bytes);
-        let (result, shown) = bound::bounded(result, max, &self.recall());
+        let max = self.tool.as_ref().and_then(|tool| tool.spec().max_output);
+        let max = max.unwrap_or(self.feed.setup.calls.max_result_bytes);
+        let (result, shown) = bound::bounded(result, max, || self.recall());
         Record::Returned { call: self.call.id, result, shown }
     }
 
@@ -149,10 +153,6 @@ impl CallJob {
             return format!("; {RECALL:?} gives the rest, call {}", self.call.id);
         }
         String::new()
-    }
-
-    fn tool(&self) -> Option<&Bound> {
-        self.tools.as_ref()?.get(self.call.name.as_str())
     }
 
     /// Returns the result of the body; never ends if the body gave way to the pauses that it waits for.
@@ -167,7 +167,8 @@ impl CallJob {
         if let Some(restore) = self.restore.take() {
             Box::pin(self.find(restore)).await?;
         }
-        let Some(tool) = self.tool().cloned() else {
+        self.tool = self.tools.as_ref().and_then(|tools| tools.get(self.call.name.as_str())).cloned();
+        let Some(tool) = self.tool.clone() else {
             let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
             return Err(CallResult::new(Status::UnknownTool, message));
         };
