@@ -41,7 +41,8 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
 /// Source: OpenAI's rate limit guide (`x-ratelimit-remaining-*`, `-reset-*` like `6m0s`) and Anthropic's
 /// (`anthropic-ratelimit-*-remaining`, `-reset` in RFC 3339), 2026-08.
 pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
-    if !headers.keys().any(|name| name.as_str().contains("ratelimit")) {
+    let is_limit = |name: &str| name.starts_with("x-ratelimit-") || name.starts_with("anthropic-ratelimit-");
+    if !headers.keys().any(|name| is_limit(name.as_str())) {
         return RateLimits::default();
     }
     let count = |names: [&str; 2]| names.iter().find_map(|name| text(headers, name)?.trim().parse().ok());

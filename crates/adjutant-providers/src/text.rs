@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
 /// A text that is borrowed unless it holds escapes. A field of type `Option<Cow<str>>` would always copy.
@@ -21,6 +21,102 @@ pub(crate) struct Loose<'a>(pub(crate) Option<Cow<'a, str>>);
 pub(crate) struct Few<T> {
     first: Option<T>,
     more: Vec<T>,
+}
+
+/// An object of a frame that is read into a value which is there already.
+///
+/// A frame has few members and room for many; read by value, it would be moved at every level.
+pub(crate) trait Fill<'de>: Default {
+    /// Reads the value of a member.
+    ///
+    /// # Errors
+    /// If it is not what the member holds.
+    fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error>;
+}
+
+/// Reads an object into its place; says whether there was one, and not `null`.
+pub(crate) struct Place<'p, T>(pub(crate) &'p mut T);
+
+/// Reads a JSON text into a value that is there already.
+///
+/// # Errors
+/// If it is no JSON object, or a member of it is not what it should be.
+pub(crate) fn fill<'de, T: Fill<'de>>(json: &'de str, into: &mut T) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    if !Place(into).deserialize(&mut reader)? {
+        return Err(serde::de::Error::custom("there is no object"));
+    }
+    reader.end()
+}
+
+impl<'de, T: Fill<'de>> DeserializeSeed<'de> for Place<'_, T> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Fill<'de>> Visitor<'de> for Place<'_, T> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or null")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        while let Some(Text(member)) = map.next_key()? {
+            self.0.fill(&member, &mut map)?;
+        }
+        Ok(true)
+    }
+}
+
+impl<'de, T: Fill<'de>> DeserializeSeed<'de> for Place<'_, Few<T>> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Fill<'de>> Visitor<'de> for Place<'_, Few<T>> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list or null")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Some(_) = seq.next_element_seed(Place(self.0.first.insert(T::default())))? else {
+            self.0.first = None;
+            return Ok(());
+        };
+        loop {
+            let mut next = T::default();
+            let Some(_) = seq.next_element_seed(Place(&mut next))? else { return Ok(()) };
+            self.0.more.push(next);
+        }
+    }
+}
+
+impl<T> Few<T> {
+    /// The elements, in order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.first.iter_mut().chain(&mut self.more)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
 }
 
 impl<T> Default for Few<T> {

@@ -22,7 +22,7 @@ use crate::{
     driver::{Decode, Finish, Flow},
     overflow,
     sse::Frame,
-    text::Loose,
+    text::{Loose, fill},
 };
 use calls::OpenCall;
 
@@ -98,21 +98,23 @@ impl Decoder {
         }
     }
 
-    fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn choice(&mut self, choice: &mut Choice<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if choice.index.unwrap_or(0) != 0 {
             return Ok(());
         }
-        match (choice.delta, choice.message) {
-            (Some(delta), _) => {
-                self.delta(delta, out)?;
+        match choice.message {
+            _ if choice.has_delta => {
+                self.delta(&mut choice.delta, out)?;
                 self.has_deltas |= !self.blocks.is_empty() || !self.calls.is_empty();
             }
-            (None, Some(raw)) if !self.has_deltas && raw.get() != "null" => {
-                self.delta(serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?, out)?;
+            Some(raw) if !self.has_deltas && raw.get() != "null" => {
+                let mut delta = Delta::default();
+                fill(raw.get(), &mut delta).map_err(|_| unreadable(raw.get()))?;
+                self.delta(&mut delta, out)?;
             }
             _ => {}
         }
-        if let Some(reason) = choice.finish_reason.0.filter(|reason| !reason.is_empty()) {
+        if let Some(reason) = choice.finish_reason.0.take().filter(|reason| !reason.is_empty()) {
             // Source: OpenRouter's errors in mid-stream, DeepSeek's and Z.ai's references, 2026.
             if matches!(&*reason, "error" | "abort" | "network_error" | "insufficient_system_resource") {
                 let text = format!("{} broke off with an error ({reason})", self.info.id);
@@ -123,14 +125,15 @@ impl Decoder {
         self.used(choice.usage, out)
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn delta(&mut self, delta: &mut Delta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let pieces = self.detail(delta.reasoning_details)?;
         let fields = [
-            (None, delta.reasoning_content),
-            (Some("reasoning"), delta.reasoning),
-            (Some("reasoning_text"), delta.reasoning_text),
+            (None, &mut delta.reasoning_content),
+            (Some("reasoning"), &mut delta.reasoning),
+            (Some("reasoning_text"), &mut delta.reasoning_text),
         ];
-        let thought = fields.into_iter().find_map(|(field, text)| Some((field, text.0.filter(|it| !it.is_empty())?)));
+        let said = |text: &mut Loose<'_>| text.0.as_ref().is_some_and(|it| !it.is_empty());
+        let thought = fields.into_iter().find_map(|(field, text)| said(text).then(|| Some((field, text.0.take()?)))?);
         match thought {
             // Some servers say the same in two fields.
             Some((field, text)) => self.say(Kind::Thinking, field, text, out)?,
@@ -140,24 +143,23 @@ impl Decoder {
                 }
             }
         }
-        match delta.content {
+        match delta.content.take() {
             Some(Spoken::Text(text)) => self.say(Kind::Text, None, text, out)?,
             Some(Spoken::Parts(parts)) => parts.into_iter().try_for_each(|part| self.part(part, out))?,
             None => {}
         }
-        if let Some(text) = delta.refusal.0.filter(|text| !text.is_empty()) {
+        if let Some(text) = delta.refusal.0.take().filter(|text| !text.is_empty()) {
             self.refused = true;
             self.say(Kind::Text, None, text, out)?;
         }
         list(delta.annotations).into_iter().try_for_each(|note| self.notes.add(note))?;
-        let calls = delta.tool_calls.unwrap_or_default();
-        let alone = calls.is_empty();
-        for call in calls {
+        let alone = delta.tool_calls.is_empty();
+        for call in delta.tool_calls.iter_mut() {
             self.call(call, out)?;
         }
         if let Some(function) = delta.function_call.filter(|_| alone).and_then(function) {
-            let call = CallDelta { index: Some(0), id: Loose(None), function: Some(function), extra_content: None };
-            self.call(call, out)?;
+            let mut call = CallDelta { index: Some(0), function: Some(function), ..CallDelta::default() };
+            self.call(&mut call, out)?;
         }
         Ok(())
     }
@@ -312,14 +314,15 @@ impl Decode for Decoder {
         if frame.event == "error" {
             return Err(self.refusal(data));
         }
-        let completion: Completion<'_> = serde_json::from_str(data).map_err(|_| unreadable(data))?;
+        let mut completion = Completion::default();
+        fill(data, &mut completion).map_err(|_| unreadable(data))?;
         if completion.error.is_some_and(|error| error.get() != "null") {
             return Err(self.refusal(data));
         }
-        if let (None, Loose(Some(id))) = (&self.wire_id, completion.id) {
-            self.wire_id = Some(id.into());
+        if let (None, Loose(Some(id))) = (&self.wire_id, &completion.id) {
+            self.wire_id = Some((&**id).into());
         }
-        for choice in completion.choices {
+        for choice in completion.choices.iter_mut() {
             self.choice(choice, out)?;
         }
         self.notes.source(completion.citations, completion.search_results);

@@ -5,14 +5,14 @@ use std::{borrow::Cow, fmt};
 use adjutant_llm::CallId;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    de::{SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Value, value::RawValue};
 
 pub(super) use crate::address::Address;
 use crate::{
     counts::{InputDetails, OutputDetails, count, loose},
-    text::{Few, Loose},
+    text::{Few, Fill, Loose, Place},
 };
 
 /// A message of a request.
@@ -158,23 +158,16 @@ pub(super) struct Declaration<'a> {
 }
 
 /// A chunk of an answer.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Completion<'a> {
-    #[serde(borrow, default)]
     pub(super) id: Loose<'a>,
-    #[serde(borrow, default)]
     pub(super) choices: Few<Choice<'a>>,
-    #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
     /// Groq's own.
-    #[serde(borrow, default)]
     pub(super) x_groq: Option<&'a RawValue>,
     /// Perplexity's sources: all so far, again and again.
-    #[serde(borrow, default)]
     pub(super) citations: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     pub(super) search_results: Option<&'a RawValue>,
 }
 
@@ -187,47 +180,33 @@ pub(super) struct Groq<'a> {
     pub(super) error: Loose<'a>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Choice<'a> {
-    #[serde(default)]
     pub(super) index: Option<u64>,
-    #[serde(borrow, default)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) has_delta: bool,
+    pub(super) delta: Delta<'a>,
     /// A [`Delta`] too, from servers that do not really stream.
-    #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     pub(super) finish_reason: Loose<'a>,
     /// Some servers put it here.
-    #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
-    #[serde(borrow, default)]
     pub(super) content: Option<Spoken<'a>>,
-    #[serde(borrow, default)]
     pub(super) refusal: Loose<'a>,
-    #[serde(borrow, default)]
     pub(super) reasoning_content: Loose<'a>,
-    #[serde(borrow, default)]
     pub(super) reasoning: Loose<'a>,
-    #[serde(borrow, default)]
     pub(super) reasoning_text: Loose<'a>,
     /// OpenRouter's pieces of thinking; a list.
-    #[serde(borrow, default)]
     pub(super) reasoning_details: Option<&'a RawValue>,
     /// The sources of the text; a list.
-    #[serde(borrow, default)]
     pub(super) annotations: Option<&'a RawValue>,
-    /// On the heap when there is one: a text delta is moved several times while it is read, and should be small.
-    #[serde(borrow, default)]
-    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    pub(super) tool_calls: Few<CallDelta<'a>>,
     /// The one call of the form before `tool_calls`; a [`FunctionDelta`].
     ///
     /// Source: `ChoiceDelta.function_call` in openai-python, 2026-08, deprecated.
-    #[serde(borrow, default)]
     pub(super) function_call: Option<&'a RawValue>,
 }
 
@@ -253,15 +232,11 @@ pub(super) struct SpokenPart<'a> {
     pub(super) reference_ids: Option<&'a RawValue>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct CallDelta<'a> {
-    #[serde(default)]
     pub(super) index: Option<u64>,
-    #[serde(borrow, default)]
     pub(super) id: Loose<'a>,
-    #[serde(borrow, default)]
     pub(super) function: Option<FunctionDelta<'a>>,
-    #[serde(borrow, default)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
 
@@ -331,6 +306,67 @@ pub(super) fn nine(id: CallId) -> String {
         number /= 62;
     }
     text.iter().collect()
+}
+
+impl<'de: 'a, 'a> Fill<'de> for Completion<'a> {
+    fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error> {
+        match member {
+            "choices" => return map.next_value_seed(Place(&mut self.choices)),
+            "id" => self.id = map.next_value()?,
+            "usage" => self.usage = map.next_value()?,
+            "error" => self.error = map.next_value()?,
+            "x_groq" => self.x_groq = map.next_value()?,
+            "citations" => self.citations = map.next_value()?,
+            "search_results" => self.search_results = map.next_value()?,
+            _ => map.next_value::<IgnoredAny>().map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'de: 'a, 'a> Fill<'de> for Choice<'a> {
+    fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error> {
+        match member {
+            "delta" => self.has_delta = map.next_value_seed(Place(&mut self.delta))?,
+            "index" => self.index = map.next_value()?,
+            "message" => self.message = map.next_value()?,
+            "finish_reason" => self.finish_reason = map.next_value()?,
+            "usage" => self.usage = map.next_value()?,
+            _ => map.next_value::<IgnoredAny>().map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'de: 'a, 'a> Fill<'de> for Delta<'a> {
+    fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error> {
+        match member {
+            "content" => self.content = map.next_value()?,
+            "tool_calls" => return map.next_value_seed(Place(&mut self.tool_calls)),
+            "refusal" => self.refusal = map.next_value()?,
+            "reasoning_content" => self.reasoning_content = map.next_value()?,
+            "reasoning" => self.reasoning = map.next_value()?,
+            "reasoning_text" => self.reasoning_text = map.next_value()?,
+            "reasoning_details" => self.reasoning_details = map.next_value()?,
+            "annotations" => self.annotations = map.next_value()?,
+            "function_call" => self.function_call = map.next_value()?,
+            _ => map.next_value::<IgnoredAny>().map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'de: 'a, 'a> Fill<'de> for CallDelta<'a> {
+    fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error> {
+        match member {
+            "index" => self.index = map.next_value()?,
+            "id" => self.id = map.next_value()?,
+            "function" => self.function = map.next_value()?,
+            "extra_content" => self.extra_content = map.next_value()?,
+            _ => map.next_value::<IgnoredAny>().map(drop)?,
+        }
+        Ok(())
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Spoken<'a> {

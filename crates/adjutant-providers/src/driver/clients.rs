@@ -32,7 +32,8 @@ pub(crate) enum Route {
     Outside,
 }
 
-type Clients = HashMap<Id, HashMap<(Duration, Route), Client>>;
+/// Each runtime has few ways of connecting: looking at each is faster than a table.
+type Clients = HashMap<Id, Vec<((Duration, Route), Client)>>;
 
 static CLIENTS: LazyLock<Mutex<Clients>> = LazyLock::new(Mutex::default);
 
@@ -42,13 +43,20 @@ static CLIENTS: LazyLock<Mutex<Clients>> = LazyLock::new(Mutex::default);
 /// `Config` if it cannot be built.
 pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
     let Ok(runtime) = Handle::try_current() else { return build(connect, route) };
-    if let Some(client) = clients().get(&runtime.id()).and_then(|it| it.get(&(connect, route))) {
-        return Ok(client.clone());
+    let of = |known: &Clients| {
+        let known = known.get(&runtime.id())?.iter().find(|(way, _)| *way == (connect, route));
+        known.map(|(_, client)| client.clone())
+    };
+    if let Some(client) = of(&clients()) {
+        return Ok(client);
     }
     let client = build(connect, route)?;
     let mut known = clients();
+    if let Some(client) = of(&known) {
+        return Ok(client);
+    }
     let is_first = !known.contains_key(&runtime.id());
-    let client = known.entry(runtime.id()).or_default().entry((connect, route)).or_insert(client).clone();
+    known.entry(runtime.id()).or_default().push(((connect, route), client.clone()));
     // A runtime that is ending drops a task at once, and the guard in it takes this lock.
     drop(known);
     if is_first {
@@ -168,7 +176,7 @@ mod tests {
     #[test]
     fn clients_are_one_for_each_runtime_and_go_with_it() {
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let known = |id: &Id| clients().get(id).map(HashMap::len);
+        let known = |id: &Id| clients().get(id).map(Vec::len);
         let (one, other) = (runtime(), runtime());
         let (id, others) = (one.handle().id(), other.handle().id());
         let connect = Duration::from_secs(1);

@@ -23,12 +23,12 @@ pub(super) struct OpenCall {
 }
 
 impl Decoder {
-    pub(super) fn call(&mut self, delta: CallDelta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let (name, arguments) = match delta.function {
+    pub(super) fn call(&mut self, delta: &mut CallDelta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let (name, arguments) = match delta.function.take() {
             Some(function) => (function.name.0, function.arguments),
             None => (None, None),
         };
-        let (id, name) = (delta.id.0.filter(|it| !it.is_empty()), name.filter(|it| !it.is_empty()));
+        let (id, name) = (delta.id.0.take().filter(|it| !it.is_empty()), name.filter(|it| !it.is_empty()));
         let at = match self.find(delta.index, id.as_deref(), name.is_some()) {
             Some(at) => at,
             None if self.calls.len() == MAX_CALLS => return Err(protocol("the reply has more than 4,096 calls")),
