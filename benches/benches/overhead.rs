@@ -7,6 +7,8 @@ mod agent;
 mod around;
 #[path = "overhead/floor.rs"]
 mod floor;
+#[path = "overhead/instructions.rs"]
+mod instructions;
 #[path = "overhead/measure.rs"]
 mod measure;
 #[path = "overhead/serve.rs"]
@@ -15,15 +17,18 @@ mod serve;
 use std::{
     env,
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio},
 };
+
+use adjutant_benches::Rows;
+use measure::{Report, median, minimum};
 
 /// How often a pair of floor and agent is measured; the median counts.
 const ROUNDS: usize = 7;
-/// What can be measured alone.
-const PARTS: [&str; 6] = ["turn", "loaded", "turns", "deltas", "flat", "waiting"];
-/// How many turns the long conversation has.
-const TURNS: usize = 800;
+/// What can be measured alone; `instructions` only is when it is asked for.
+const PARTS: [&str; 7] = ["turn", "loaded", "turns", "deltas", "flat", "waiting", "instructions"];
+/// How many turns the long conversations have, and how much more CPU an agent may take for them.
+const TURNS: [(usize, f64); 3] = [(200, 1.4), (800, 1.05), (3_200, 0.95)];
 /// How many deltas the long answer has.
 const DELTAS: usize = 200_000;
 /// How many agents wait.
@@ -33,83 +38,94 @@ const SHORT: usize = 100;
 /// How many turns a short conversation has.
 const SHORT_TURNS: usize = 20;
 
-fn main() {
+fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["child", "serve", kind, n] => serve::run(kind, number(n)),
         ["child", "floor", kind, port, n] => floor::run(kind, number(port), number(n)),
         ["child", "agent", kind, port, n] => agent::run(kind, number(port), number(n)),
-        _ => compare(&words),
+        _ => return compare(&words),
     }
+    ExitCode::SUCCESS
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> T {
     text.parse().ok().expect("a number")
 }
 
-fn compare(words: &[&str]) {
+fn compare(words: &[&str]) -> ExitCode {
     let chosen = words.iter().any(|word| PARTS.contains(word));
-    let wanted = |name: &str| !chosen || words.contains(&name);
+    let wanted = |name: &str| (!chosen && name != "instructions") || words.contains(&name);
     let rounds = if words.contains(&"--quick") { 3 } else { ROUNDS };
+    let mut rows = Rows::default();
     println!("medians of {rounds} rounds; floor: a hand-written reqwest and serde_json loop");
-    if wanted("turn") {
-        let (floor, agent) = pairs("short", SHORT, rounds, |report| report.wall_us / (SHORT_TURNS * SHORT) as f64);
-        println!(
-            "one turn: floor {floor:.1} us, agent {agent:.1} us, over the floor {:.1} us (limit 5)",
-            agent - floor
-        );
-    }
-    if wanted("loaded") {
-        let per_turn = |report: &measure::Report| report.wall_us / (SHORT_TURNS * SHORT) as f64;
-        let (floor, agent) = compared("short", "loaded", SHORT, rounds, per_turn);
-        println!(
-            "one turn with 5 effects, 3 hooks, 2 middlewares: floor {floor:.1} us, agent {agent:.1} us, over the floor \
-             {:.1} us (limit 5)",
-            agent - floor
-        );
+    println!("| work | measured | figure | limit | |\n|---|---|---|---|---|");
+    for (part, kind, limit) in [("turn", "short", 40.0), ("loaded", "loaded", 80.0)] {
+        if wanted(part) {
+            let what = match kind {
+                "short" => "one turn, us of CPU over the floor",
+                _ => "the same with 5 effects, 3 hooks, 2 middlewares",
+            };
+            let turns = (SHORT * SHORT_TURNS) as f64;
+            Pair::of("short", kind, SHORT, rounds, |it| it.cpu_us / turns).over(&mut rows, what, limit);
+        }
     }
     if wanted("turns") {
-        let (floor, agent) = pairs("turns", TURNS, rounds, |report| report.cpu_us / 1_000.0);
-        println!(
-            "{TURNS} turns, CPU: floor {floor:.0} ms, agent {agent:.0} ms, ratio {:.2} (limit 1.5)",
-            agent / floor
-        );
+        for (turns, limit) in TURNS {
+            let pair = Pair::of("turns", "turns", turns, rounds, |it| it.cpu_us / 1_000.0);
+            pair.ratio(&mut rows, &format!("{turns} turns, ratio of CPU"), limit);
+        }
     }
     if wanted("deltas") {
-        let (floor, agent) = pairs("deltas", DELTAS, rounds, |report| report.cpu_us / 1_000.0);
-        println!(
-            "{DELTAS} deltas, CPU: floor {floor:.0} ms, agent {agent:.0} ms, ratio {:.2} (limit 1.5)",
-            agent / floor
-        );
+        let pair = Pair::of("deltas", "deltas", DELTAS, rounds, |it| it.cpu_us / 1_000.0);
+        pair.ratio(&mut rows, &format!("{DELTAS} deltas, ratio of CPU"), 1.2);
     }
     if wanted("flat") {
-        agent::flat();
+        let (early, late) = agent::flat();
+        let measured = format!("{early:.1} us at turn {}, {late:.1} us at turn {}", agent::EARLY, agent::LATE);
+        rows.row("one turn without a socket, late to early", &measured, late / early, 1.2);
     }
     if wanted("waiting") {
-        waiting(rounds.min(3));
+        waiting(rounds.min(3), &mut rows);
+    }
+    if wanted("instructions") {
+        instructions::compare(&mut rows);
+    }
+    rows.end()
+}
+
+/// A figure of floor and agent, measured in turns.
+struct Pair {
+    floors: Vec<f64>,
+    agents: Vec<f64>,
+}
+
+impl Pair {
+    fn of(kind: &str, agents_kind: &str, n: usize, rounds: usize, figure: impl Fn(&Report) -> f64) -> Self {
+        let server = Process::start(&["serve", kind, &n.to_string()]);
+        let once = |who: &str, kind: &str| figure(&Process::start(&[who, kind, &server.port, &n.to_string()]).report());
+        let rounds = 0..rounds;
+        let (floors, agents) = rounds.map(|_| (once("floor", kind), once("agent", agents_kind))).unzip();
+        Self { floors, agents }
+    }
+
+    fn ratio(&self, rows: &mut Rows, what: &str, limit: f64) {
+        let (floor, agent) = (median(&self.floors), median(&self.agents));
+        let minima = minimum(&self.agents) / minimum(&self.floors);
+        let measured = format!("floor {floor:.0} ms, agent {agent:.0} ms, ratio of the minima {minima:.2}");
+        rows.row(what, &measured, agent / floor, limit);
+    }
+
+    fn over(&self, rows: &mut Rows, what: &str, limit: f64) {
+        let (floor, agent) = (median(&self.floors), median(&self.agents));
+        let minima = minimum(&self.agents) - minimum(&self.floors);
+        let measured = format!("floor {floor:.1}, agent {agent:.1}, of the minima {minima:.1}");
+        rows.row(what, &measured, agent - floor, limit);
     }
 }
 
-/// The medians of a figure of floor and agent, measured in turns.
-fn pairs(kind: &str, n: usize, rounds: usize, figure: impl Fn(&measure::Report) -> f64) -> (f64, f64) {
-    compared(kind, kind, n, rounds, figure)
-}
-
-/// The same, where the agent has a kind of its own.
-fn compared(kind: &str, loaded: &str, n: usize, rounds: usize, figure: impl Fn(&measure::Report) -> f64) -> (f64, f64) {
-    let server = Process::start(&["serve", kind, &n.to_string()]);
-    let port = server.port.clone();
-    let once = |who: &str, kind: &str| figure(&Process::start(&[who, kind, &port, &n.to_string()]).report());
-    let (mut floors, mut agents) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        floors.push(once("floor", kind));
-        agents.push(once("agent", loaded));
-    }
-    (median(floors), median(agents))
-}
-
-fn waiting(rounds: usize) {
+fn waiting(rounds: usize, rows: &mut Rows) {
     let once = |who: &str| {
         let mut server = Process::start(&["serve", "waiting", &AGENTS.to_string()]);
         let mut client = Process::spawn(&[who, "waiting", &server.port, &AGENTS.to_string()]);
@@ -121,28 +137,15 @@ fn waiting(rounds: usize) {
         let connections: f64 = number(&server.line());
         (report.rss_kb, report.cpu_us / 1_000.0, connections)
     };
-    let (mut floors, mut agents) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        floors.push(once("floor"));
-        agents.push(once("agent"));
-    }
-    let figure = |of: fn(&(f64, f64, f64)) -> f64, all: &[(f64, f64, f64)]| median(all.iter().map(of).collect());
-    let (floor_kb, agent_kb) = (figure(|it| it.0, &floors), figure(|it| it.0, &agents));
-    let (floor_ms, agent_ms) = (figure(|it| it.1, &floors), figure(|it| it.1, &agents));
-    println!(
-        "{AGENTS} waiting agents: floor {floor_kb:.1} KB each, agent {agent_kb:.1} KB each, above the floor {:.1} KB (limit 8)",
-        agent_kb - floor_kb
-    );
-    println!(
-        "{AGENTS} waiting agents, CPU: floor {floor_ms:.0} ms, agent {agent_ms:.0} ms, ratio {:.2} (limit 1.5)",
-        agent_ms / floor_ms
-    );
-    println!("{AGENTS} waiting agents, connections: {:.0} (limit {AGENTS})", figure(|it| it.2, &agents));
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+    let both: Vec<_> = (0..rounds).map(|_| (once("floor"), once("agent"))).collect();
+    let pair = |figure: fn(&(f64, f64, f64)) -> f64| {
+        let (floors, agents) = both.iter().map(|(floor, agent)| (figure(floor), figure(agent))).unzip();
+        Pair { floors, agents }
+    };
+    pair(|it| it.0).over(rows, &format!("KB of one of {AGENTS} waiting agents over the floor"), 9.0);
+    pair(|it| it.1).ratio(rows, &format!("{AGENTS} waiting agents, ratio of CPU"), 1.6);
+    let connections = median(&pair(|it| it.2).agents);
+    rows.row(&format!("connections of {AGENTS} waiting agents"), "", connections, AGENTS as f64);
 }
 
 /// A child of this program.
@@ -185,9 +188,9 @@ impl Process {
         writeln!(self.input, "{word}").expect("the child listens");
     }
 
-    fn report(&mut self) -> measure::Report {
+    fn report(&mut self) -> Report {
         let line = self.line();
-        measure::Report::parse(&line).unwrap_or_else(|| panic!("a report, not {line:?}"))
+        Report::parse(&line).unwrap_or_else(|| panic!("a report, not {line:?}"))
     }
 }
 

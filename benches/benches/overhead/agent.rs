@@ -16,7 +16,7 @@ use futures_util::stream;
 use crate::{
     around::loaded,
     floor,
-    measure::{Report, Watch, rss_kb},
+    measure::{Report, Watch, measured, median, rss_kb},
 };
 
 /// Fetches a page.
@@ -36,32 +36,26 @@ fn agent(port: u16) -> Agent {
 pub(crate) fn run(kind: &str, port: u16, n: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let agent = agent(port);
-    runtime.block_on(async {
-        let report = match kind {
-            "short" | "loaded" => {
-                let agent = if kind == "loaded" { loaded(agent) } else { agent };
-                agent.new_session().run("Go.").await.expect("a run");
-                let watch = Watch::start();
+    let report = match kind {
+        "short" | "loaded" => {
+            let agent = if kind == "loaded" { loaded(agent) } else { agent };
+            runtime.block_on(async { agent.new_session().run("Go.").await }).expect("a run");
+            measured(&runtime, async {
                 for _ in 0..n {
                     black_box(agent.new_session().run("Go.").await.expect("a run"));
                 }
-                watch.report()
-            }
-            "deltas" => {
-                let watch = Watch::start();
-                black_box(stream(&agent).await);
-                watch.report()
-            }
-            "waiting" => waiting(&agent, n).await,
-            _ => {
-                let watch = Watch::start();
-                let result = agent.run("Go.").await.expect("a run");
-                assert_eq!(result.turns as usize, n);
-                watch.report()
-            }
-        };
-        report.print();
-    });
+            })
+        }
+        "deltas" => measured(&runtime, async {
+            black_box(stream(&agent).await);
+        }),
+        "waiting" => runtime.block_on(waiting(&agent, n)),
+        _ => measured(&runtime, async {
+            let result = agent.run("Go.").await.expect("a run");
+            assert_eq!(result.turns as usize, n);
+        }),
+    };
+    report.print();
 }
 
 /// Reads every event, as a user interface would.
@@ -94,10 +88,13 @@ async fn waiting(agent: &Agent, n: usize) -> Report {
     Report { rss_kb, ..watch.report() }
 }
 
-/// What one turn costs early and late in a conversation, without a socket: loop, log, view and requests.
-pub(crate) fn flat() {
-    const EARLY: u64 = 300;
-    const LATE: u64 = 3_000;
+/// The turns of a conversation at which one is timed.
+pub(crate) const EARLY: u64 = 300;
+pub(crate) const LATE: u64 = 3_000;
+
+/// What one turn costs early and late in a conversation, in microseconds and without a socket: loop, log, view and
+/// requests.
+pub(crate) fn flat() -> (f64, f64) {
     const SPAN: u64 = 100;
     const ROUNDS: usize = 9;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -107,17 +104,13 @@ pub(crate) fn flat() {
         let agent = Agent::new(Caller::new(LATE + SPAN + 1, &clock))
             .tool(fetch)
             .limits(Limits { max_turns: None, ..Limits::default() });
-        runtime.block_on(agent.run("Go.")).expect("a run");
+        runtime.block_on(async { agent.run("Go.").await }).expect("a run");
         let at = clock.lock().expect("the run is over");
         let per_turn = |from: u64| (at[(from + SPAN) as usize] - at[from as usize]).as_secs_f64() * 1e6 / SPAN as f64;
         early.push(per_turn(EARLY));
         late.push(per_turn(LATE));
     }
-    let (early, late) = (crate::median(early), crate::median(late));
-    println!(
-        "one turn without a socket: {early:.1} us at turn {EARLY}, {late:.1} us at turn {LATE}, ratio {:.2}",
-        late / early
-    );
+    (median(&early), median(&late))
 }
 
 /// A model that calls the tool once a turn and does nothing else; it notes when it was asked.

@@ -7,7 +7,7 @@ use std::{fmt::Write as _, hint::black_box, io::BufRead};
 use reqwest::{Client, header};
 use serde::Deserialize;
 
-use crate::measure::{Report, Watch, rss_kb};
+use crate::measure::{Report, Watch, measured, rss_kb};
 
 struct Chat {
     client: Client,
@@ -72,25 +72,19 @@ pub(crate) fn run(kind: &str, port: u16, n: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().tcp_nodelay(true).build().expect("a client");
-    runtime.block_on(async {
-        let report = match kind {
-            "short" => {
-                Chat::new(&client, port).converse().await;
-                let watch = Watch::start();
+    let report = match kind {
+        "short" => {
+            runtime.block_on(async { Chat::new(&client, port).converse().await });
+            measured(&runtime, async {
                 for _ in 0..n {
                     Chat::new(&client, port).converse().await;
                 }
-                watch.report()
-            }
-            "waiting" => waiting(&client, port, n).await,
-            _ => {
-                let watch = Watch::start();
-                Chat::new(&client, port).converse().await;
-                watch.report()
-            }
-        };
-        report.print();
-    });
+            })
+        }
+        "waiting" => runtime.block_on(waiting(&client, port, n)),
+        _ => measured(&runtime, async { Chat::new(&client, port).converse().await }),
+    };
+    report.print();
 }
 
 async fn waiting(client: &Client, port: u16, n: usize) -> Report {

@@ -2,6 +2,8 @@
 
 use std::{fs, time::Instant};
 
+use tokio::runtime::Runtime;
+
 /// What a child reports.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -50,4 +52,22 @@ pub(crate) fn rss_kb() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("a Linux machine");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident memory is told");
     line.trim().trim_end_matches(" kB").trim().parse().expect("a number")
+}
+
+pub(crate) fn median(figures: &[f64]) -> f64 {
+    let mut figures = figures.to_vec();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+pub(crate) fn minimum(figures: &[f64]) -> f64 {
+    figures.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// What some work takes. Its instructions are counted by the name of this function: those before and after do not count.
+#[inline(never)]
+pub(crate) fn measured(runtime: &Runtime, work: impl Future<Output = ()>) -> Report {
+    let watch = Watch::start();
+    runtime.block_on(work);
+    watch.report()
 }
