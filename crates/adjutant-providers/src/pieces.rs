@@ -1,11 +1,15 @@
 //! The treatment of content and calls that both wires need: media that the model cannot take, and the arguments that
 //! really ran.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use adjutant_llm::{Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind};
-use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Value, value::RawValue};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, SeqAccess, Visitor},
+    ser::SerializeMap,
+};
+use serde_json::value::RawValue;
 
 const NO_IMAGES: &str = "[image omitted: this model takes no images]";
 const NO_DOCUMENTS: &str = "[document omitted: this model takes no documents]";
@@ -126,6 +130,57 @@ fn clean<'a>(name: &'a str, longest: usize, empty: &'a str) -> Cow<'a, str> {
     Cow::Owned(name.chars().map(|it| if fits(it) { it } else { '_' }).take(longest).collect())
 }
 
+/// JSON that could be read as a value: its texts, numbers and depth are those that a value may have. Nothing of it is kept.
+struct Sound;
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Sound)
+    }
+}
+
+impl<'de> Visitor<'de> for Sound {
+    type Value = Sound;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Sound, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Sound, A::Error> {
+        while seq.next_element::<Sound>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sound, A::Error> {
+        while map.next_entry::<Sound, Sound>()?.is_some() {}
+        Ok(self)
+    }
+}
+
 /// The arguments of a call as they are sent: what really ran, as a JSON object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Args<'a> {
@@ -143,7 +198,7 @@ impl<'a> Args<'a> {
         }
         match serde_json::from_str::<&RawValue>(raw) {
             // A raw value lets lone surrogates, any depth and numbers beyond all bounds through; vendors do not.
-            Ok(value) if value.get().starts_with('{') && serde_json::from_str::<Value>(raw).is_ok() => {
+            Ok(value) if value.get().starts_with('{') && serde_json::from_str::<Sound>(raw).is_ok() => {
                 Args::Object(value)
             }
             Ok(_) | Err(_) => Args::Invalid(raw),

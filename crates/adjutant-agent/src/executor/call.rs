@@ -1,8 +1,10 @@
 //! Call: run a tool, and say what came of it: a result, through its hooks and bounded, or that it waits.
 
 use std::{
+    future::poll_fn,
     pin::pin,
     sync::{Arc, Mutex},
+    task::Poll,
 };
 
 use adjutant_core::{ActivityId, OpenCall, Record, Run};
@@ -115,8 +117,13 @@ impl CallJob {
         let began_ms = self.feed.setup.world.now_ms();
         let (scope, door) = (Arc::clone(&self.scope), Arc::clone(&self.door));
         let result = {
-            let body = pin!(self.result());
-            scope.surround(body, || door.at_rest()).instrument(span.clone()).await
+            let mut body = pin!(self.result());
+            let first = poll_fn(|cx| Poll::Ready(span.in_scope(|| body.as_mut().poll(cx)))).await;
+            match first {
+                Poll::Ready(result) => scope.closed(result).await,
+                // Boxed, so that a call which ends at once stays small.
+                Poll::Pending => Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone())).await,
+            }
         };
         self.door.shut();
         let result = match result {

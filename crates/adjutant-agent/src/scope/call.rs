@@ -9,7 +9,6 @@ use std::{
     mem,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
-    task::Poll,
 };
 
 use adjutant_core::{Answered, CancelBy, Conversation, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
@@ -202,28 +201,25 @@ impl CallScope {
         None
     }
 
-    /// Runs a body. Its children end before this does; or all of them wait, and what they wait for is given.
+    /// The result of a body that ended at once; its children end before it is given.
+    pub(crate) async fn closed<T, E>(&self, result: T) -> Result<T, E> {
+        self.close().await;
+        Ok(result)
+    }
+
+    /// Goes on with a body. Its children end before this does; or all of them wait, and what they wait for is given.
     ///
     /// The body is not dropped before it is at `rest`, unless that takes longer than the grace period.
     pub(crate) async fn surround<T, Rest: Future<Output = ()>>(
         &self,
-        mut body: Pin<&mut impl Future<Output = T>>,
+        body: Pin<&mut impl Future<Output = T>>,
         rest: impl Fn() -> Rest,
     ) -> Result<T, Vec<Arc<Pause>>> {
         let dropped = Dropped(self);
-        let ended = match futures_util::poll!(body.as_mut()) {
-            Poll::Ready(result) => Ok(result),
-            // Boxed, so that a call which ends at once stays small.
-            Poll::Pending => {
-                let waiting = async {
-                    tokio::select! {
-                        biased;
-                        result = body => Ok(result),
-                        pauses = self.gives_way(rest) => Err(pauses),
-                    }
-                };
-                Box::pin(waiting).await
-            }
+        let ended = tokio::select! {
+            biased;
+            result = body => Ok(result),
+            pauses = self.gives_way(rest) => Err(pauses),
         };
         match &ended {
             Ok(_) => self.close().await,

@@ -126,7 +126,10 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: &mut Delta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let pieces = self.detail(delta.reasoning_details)?;
+        let pieces = match delta.reasoning_details {
+            None => Vec::new(),
+            details => self.detail(details)?,
+        };
         let fields = [
             (None, &mut delta.reasoning_content),
             (Some("reasoning"), &mut delta.reasoning),
@@ -152,7 +155,9 @@ impl Decoder {
             self.refused = true;
             self.say(Kind::Text, None, text, out)?;
         }
-        list(delta.annotations).into_iter().try_for_each(|note| self.notes.add(note))?;
+        if delta.annotations.is_some() {
+            list(delta.annotations).into_iter().try_for_each(|note| self.notes.add(note))?;
+        }
         let alone = delta.tool_calls.is_empty();
         for call in delta.tool_calls.iter_mut() {
             self.call(call, out)?;
@@ -303,7 +308,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
-        let data = frame.data.trim();
+        let data = frame.data.trim_ascii();
         if data == DONE {
             self.done = true;
             return Ok(Flow::Finished);
@@ -314,7 +319,7 @@ impl Decode for Decoder {
         if frame.event == "error" {
             return Err(self.refusal(data));
         }
-        let mut completion = Completion::default();
+        let mut completion = Completion { knows_id: self.wire_id.is_some(), ..Completion::default() };
         fill(data, &mut completion).map_err(|_| unreadable(data))?;
         if completion.error.is_some_and(|error| error.get() != "null") {
             return Err(self.refusal(data));

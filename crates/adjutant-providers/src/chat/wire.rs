@@ -160,6 +160,8 @@ pub(super) struct Declaration<'a> {
 /// A chunk of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Completion<'a> {
+    /// True if the id is passed over: every chunk repeats it.
+    pub(super) knows_id: bool,
     pub(super) id: Loose<'a>,
     pub(super) choices: Few<Choice<'a>>,
     pub(super) usage: Option<&'a RawValue>,
@@ -312,7 +314,7 @@ impl<'de: 'a, 'a> Fill<'de> for Completion<'a> {
     fn fill<A: MapAccess<'de>>(&mut self, member: &str, map: &mut A) -> Result<(), A::Error> {
         match member {
             "choices" => return map.next_value_seed(Place(&mut self.choices)),
-            "id" => self.id = map.next_value()?,
+            "id" if !self.knows_id => self.id = map.next_value()?,
             "usage" => self.usage = map.next_value()?,
             "error" => self.error = map.next_value()?,
             "x_groq" => self.x_groq = map.next_value()?,
