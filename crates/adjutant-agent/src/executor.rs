@@ -2,6 +2,7 @@
 
 mod admit;
 mod after;
+mod alone;
 mod answer;
 mod ask;
 mod bound;
@@ -39,6 +40,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use alone::Alone;
 use early::Background;
 use queue::Listening;
 use waiters::Waiters;
@@ -78,8 +80,7 @@ pub struct LocalExecutor {
     /// Ends the newest request, and nothing else.
     generating: Option<Cancel>,
     busy: BTreeSet<ActivityId>,
-    /// The activity in flight while there is one: mostly there is no second one.
-    alone: Option<Performing>,
+    alone: Alone,
     acts: FuturesUnordered<Performing>,
     done: Vec<Performed>,
     tools: Option<Toolset>,
@@ -146,7 +147,7 @@ impl LocalExecutor {
             asides: Vec::new(),
             generating: None,
             busy: BTreeSet::new(),
-            alone: None,
+            alone: Alone::default(),
             acts: FuturesUnordered::new(),
             // Mostly one act ends at a time, and thousands of executors may wait.
             done: Vec::with_capacity(1),
@@ -208,9 +209,8 @@ impl LocalExecutor {
 
     fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
         let performing = Performing { act, work: Box::pin(work) };
-        if self.alone.is_none() && self.acts.is_empty() {
-            self.alone = Some(performing);
-            return;
+        if self.alone.is_empty() && self.acts.is_empty() {
+            return self.alone.put(performing);
         }
         // Several are heard in the order in which they are woken.
         self.acts.extend(self.alone.take());
@@ -231,12 +231,7 @@ impl LocalExecutor {
 
     /// Everything that has happened, as records; `None` if nothing has. An activity may end without a record.
     fn hear_all(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
-        if let Some(alone) = &mut self.alone
-            && let Poll::Ready(performed) = alone.poll_unpin(cx)
-        {
-            self.alone = None;
-            self.done.push(performed);
-        }
+        self.done.extend(self.alone.poll(cx));
         if !self.acts.is_empty() {
             while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
                 self.done.push(performed);
@@ -401,7 +396,7 @@ impl Executor for LocalExecutor {
             }
             match heard {
                 Some(records) => Poll::Ready(Ok(records)),
-                None if self.alone.is_none() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
+                None if self.alone.is_empty() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
                 None => Poll::Pending,
             }
         })

@@ -380,3 +380,96 @@ impl fmt::Debug for Writer {
         f.debug_struct("Writer").field("name", &self.shared.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use adjutant_core::Head;
+    use async_trait::async_trait;
+    use futures_util::{join, poll};
+
+    use super::*;
+
+    /// A log that keeps the numbers of each group, and whose appends wait for a word.
+    #[derive(Debug, Default, Clone)]
+    struct Slow {
+        groups: Arc<Mutex<Vec<Vec<u64>>>>,
+        go: Arc<Notify>,
+        fails: Arc<AtomicBool>,
+    }
+
+    #[async_trait]
+    impl Log for Slow {
+        fn head(&self) -> Head {
+            Head::default()
+        }
+
+        async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
+            self.go.notified().await;
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(JournalError::new(JournalErrorKind::Io, "the disk is full"));
+            }
+            self.groups.lock().expect("no panic").push(batch.iter().map(|stamped| stamped.seq.0).collect());
+            Ok(Head::default())
+        }
+    }
+
+    /// An author that notes what it is shown.
+    struct Noting(ThreadId, Arc<Mutex<Vec<u64>>>);
+
+    impl Author for Noting {
+        fn stamp(&self) -> Option<BatchStamp<'_>> {
+            Some(BatchStamp { at_ms: 0, thread: &self.0, durability: Durability::default() })
+        }
+
+        fn appended(&self, stamped: &[Arc<Stamped>], _: Option<Seq>) {
+            self.1.lock().expect("no panic").extend(stamped.iter().map(|stamped| stamped.seq.0));
+        }
+    }
+
+    fn batch(shown: &Arc<Mutex<Vec<u64>>>, flush: Option<Flush>) -> Batch {
+        let author = Arc::new(Noting("t".into(), Arc::clone(shown)));
+        Batch { records: vec![Record::Withdrawn { item: 0 }], flush, notes: Vec::new(), author }
+    }
+
+    #[tokio::test]
+    async fn records_of_others_are_saved_as_one_group_and_shown_in_order_while_one_saves() {
+        let (log, shown) = (Slow::default(), Arc::default());
+        let writer = Writer::new(Box::new(log.clone()), "log".into());
+        let _share = writer.share();
+        let [mut a, mut b, mut c, mut d] = [const { Vec::new() }; 4];
+        let first = writer.commit(batch(&shown, Some(Flush::Now)), &mut a);
+        let second = writer.commit(batch(&shown, Some(Flush::Now)), &mut b);
+        let lazy = writer.commit(batch(&shown, None), &mut c);
+        let last = writer.commit(batch(&shown, Some(Flush::Now)), &mut d);
+        let [mut first, mut second, mut lazy, mut last] = [
+            Box::pin(first) as std::pin::Pin<Box<dyn Future<Output = _>>>,
+            Box::pin(second),
+            Box::pin(lazy),
+            Box::pin(last),
+        ];
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        assert!(poll!(&mut lazy).is_ready() && poll!(&mut last).is_pending());
+        assert!(writer.is_behind() && shown.lock().expect("no panic").is_empty());
+        log.go.notify_one();
+        first.await.expect("it is saved");
+        log.go.notify_one();
+        let (second, last) = join!(second, last);
+        second.and(last).expect("they are saved");
+        assert_eq!(*log.groups.lock().expect("no panic"), [vec![1], vec![2, 3, 4]]);
+        assert_eq!(*shown.lock().expect("no panic"), [1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_saved_after_an_append_that_failed() {
+        let (log, shown) = (Slow::default(), Arc::default());
+        let writer = Writer::new(Box::new(log.clone()), "log".into());
+        log.fails.store(true, Ordering::SeqCst);
+        log.go.notify_one();
+        writer.commit(batch(&shown, Some(Flush::Now)), &mut Vec::new()).await.expect_err("the disk is full");
+        log.fails.store(false, Ordering::SeqCst);
+        writer.commit(batch(&shown, Some(Flush::Now)), &mut Vec::new()).await.expect_err("the log may hold it or not");
+        assert!(shown.lock().expect("no panic").is_empty() && !writer.shared.state().is_saved());
+    }
+}

@@ -78,9 +78,7 @@ fn agent(journal: &Slow) -> Agent {
     let model = model_fn(ModelInfo::new("test/model"), |request| {
         let stream = ScriptedModel::new([Script::new().text("Yes and no.").delta_chars(3)]).stream(request);
         Box::pin(stream.then(|chunk| async {
-            for _ in 0..4 {
-                tokio::task::yield_now().await;
-            }
+            tokio::task::yield_now().await;
             chunk
         }))
     });
