@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::{
     LocalExecutor, Performed, after, bound,
     call_handle::{CallHandle, Links},
-    contain::{self, CallEnd, Contained, Spawned},
+    contain::{self, CallEnd, Contained, Spawned, later},
     early::Begun,
     prepare::Restore,
     steps::Steps,
@@ -122,7 +122,10 @@ impl CallJob {
             match first {
                 Poll::Ready(result) => scope.closed(result).await,
                 // Boxed, so that a call which ends at once stays small.
-                Poll::Pending => Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone())).await,
+                Poll::Pending => {
+                    let body = pin!(later(body));
+                    Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone())).await
+                }
             }
         };
         self.door.shut();

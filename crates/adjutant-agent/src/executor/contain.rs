@@ -3,7 +3,7 @@
 use std::{
     any::{Any, TypeId},
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::Duration,
@@ -103,7 +103,7 @@ impl Contained<'_> {
         let ended = match futures_util::poll!(body.as_mut()) {
             Poll::Ready(ended) => Some(ended),
             // Boxed, so that a call which ends at once stays small.
-            Poll::Pending => match Box::pin(self.outlast(body)).await {
+            Poll::Pending => match Box::pin(self.outlast(pin!(later(body)))).await {
                 Ok(ended) => ended,
                 Err(limit) => {
                     self.stop.cancel();
@@ -180,6 +180,15 @@ impl Contained<'_> {
             limit = limit => BodyExit::Late(limit),
         }
     }
+}
+
+/// Goes on with a future that is pending in this very poll: it is not polled twice for one wake.
+pub(super) fn later<F: Future>(mut body: Pin<&mut F>) -> impl Future<Output = F::Output> {
+    let mut is_pending = true;
+    std::future::poll_fn(move |cx| match std::mem::take(&mut is_pending) {
+        true => Poll::Pending,
+        false => body.as_mut().poll(cx),
+    })
 }
 
 fn failed(error: &ToolError) -> CallResult {
