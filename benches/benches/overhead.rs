@@ -25,8 +25,10 @@ use measure::{Report, median, minimum};
 
 /// How often a pair of floor and agent is measured; the median counts.
 const ROUNDS: usize = 7;
-/// What can be measured alone; `instructions` only is when it is asked for.
-const PARTS: [&str; 7] = ["turn", "loaded", "turns", "deltas", "flat", "waiting", "instructions"];
+/// What is measured only when it is asked for.
+const COUNTED: &str = "--instructions";
+/// What can be measured alone.
+const PARTS: [&str; 7] = ["turn", "loaded", "turns", "deltas", "flat", "waiting", COUNTED];
 /// How many turns the long conversations have, and how much more CPU an agent may take for them.
 const TURNS: [(usize, f64); 3] = [(200, 1.4), (800, 1.05), (3_200, 0.95)];
 /// How many deltas the long answer has.
@@ -56,7 +58,7 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 
 fn compare(words: &[&str]) -> ExitCode {
     let chosen = words.iter().any(|word| PARTS.contains(word));
-    let wanted = |name: &str| (!chosen && name != "instructions") || words.contains(&name);
+    let wanted = |name: &str| (!chosen && name != COUNTED) || words.contains(&name);
     let rounds = if words.contains(&"--quick") { 3 } else { ROUNDS };
     let mut rows = Rows::default();
     println!("medians of {rounds} rounds; floor: a hand-written reqwest and serde_json loop");
@@ -89,7 +91,7 @@ fn compare(words: &[&str]) -> ExitCode {
     if wanted("waiting") {
         waiting(rounds.min(3), &mut rows);
     }
-    if wanted("instructions") {
+    if wanted(COUNTED) {
         instructions::compare(&mut rows);
     }
     rows.end()

@@ -104,7 +104,7 @@ fn turn_allocates_no_more_than_it_did() {
         measure(|| drop(runtime.block_on(agent.run("Go.")).expect("it runs")))
     };
     let [count, bytes] = both(run, (50, 250));
-    check("allocations of a turn", count, 200, 73.5);
+    check("allocations of a turn", count, 200, 65.5);
     check("bytes of a turn", bytes, 200, 12_900.0);
 }
 

@@ -3,8 +3,7 @@
 use crate::{Failure, cargo};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    if arguments == ["--instructions"] {
-        return cargo::step("bench --package adjutant-benches --bench overhead --locked -- instructions");
-    }
-    cargo::step_with("bench --package adjutant-benches --benches --locked --no-fail-fast --", arguments)
+    let is_counted = arguments == ["--instructions"];
+    let which = if is_counted { "--bench overhead" } else { "--benches --no-fail-fast" };
+    cargo::step_with(&format!("bench --package adjutant-benches {which} --locked --"), arguments)
 }

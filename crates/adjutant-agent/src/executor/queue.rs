@@ -132,21 +132,22 @@ impl LocalExecutor {
         })
     }
 
-    /// The first records of a drive if nothing waits in the queues.
-    ///
-    /// # Errors
-    /// The first record, and the news of the queues, if something does.
-    pub(crate) fn opening_now(&mut self, run: &Run, first: Record) -> Result<Vec<Record>, (Record, Vec<Record>)> {
-        let Record::Began { run: number, .. } = &first else { return Ok(vec![first]) };
+    /// The news of the queues, if anything waits in them.
+    pub(crate) fn queued(&self) -> Option<Vec<Record>> {
         let news = self.queue.queues.hear();
-        if !news.is_empty() || self.queue.queues.is_filled() {
-            return Err((first, news));
-        }
-        let ended = follows_answer(run, &first).then(|| nothing_to_say(*number));
-        Ok([first].into_iter().chain(ended).collect())
+        (!news.is_empty() || self.queue.queues.is_filled()).then_some(news)
     }
 
-    /// The first records of a drive: with a new run come what waits, and what is placed before its first request.
+    /// The first records of a drive when nothing waits in the queues.
+    pub(crate) fn opening_now(run: &Run, first: Record) -> Vec<Record> {
+        let ended = match &first {
+            Record::Began { run: number, .. } if follows_answer(run, &first) => Some(nothing_to_say(*number)),
+            _ => None,
+        };
+        [first].into_iter().chain(ended).collect()
+    }
+
+    /// The first records of a drive when something waits: with a new run come what waits, and what is placed before its first request.
     pub(crate) async fn opening(&mut self, run: &Run, first: Record, mut news: Vec<Record>) -> Vec<Record> {
         let Record::Began { run: number, .. } = &first else { return vec![first] };
         let (number, answered) = (*number, follows_answer(run, &first));
