@@ -26,9 +26,7 @@ impl Core {
             return Ok(log);
         }
         let (log, _) = self.fold(start, None).await?;
-        if let Some(due) = self.due(&log).await {
-            self.keep(&log, &start.setup, due).await;
-        }
+        self.keep(&log, &start.setup).await;
         let log = self.seed(log, start).await?;
         start.session.queues().restore(&self.run);
         let left = self.run.is_open() && self.run.pauses().next().is_none();
@@ -56,7 +54,7 @@ impl Core {
         commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
         drive(&mut self.run, &mut executor).await?;
         self.events = Some(executor.take_events());
-        executor.saved_writer().await
+        executor.into_writer().await
     }
 
     /// An executor that nobody sees the events of.

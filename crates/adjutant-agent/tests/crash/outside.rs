@@ -32,7 +32,6 @@ pub(crate) struct FuelPort {
     outside: Shared,
     busy: BTreeSet<ActivityId>,
     todo: Vec<Activity>,
-    batch: Vec<Arc<Stamped>>,
 }
 
 pub(crate) fn lock(outside: &Shared) -> MutexGuard<'_, Outside> {
@@ -88,7 +87,7 @@ fn reply(turn: u64) -> Reply {
 
 impl FuelPort {
     pub(crate) fn new(outside: &Shared) -> Self {
-        Self { outside: Arc::clone(outside), busy: BTreeSet::new(), todo: Vec::new(), batch: Vec::new() }
+        Self { outside: Arc::clone(outside), busy: BTreeSet::new(), todo: Vec::new() }
     }
 
     fn burn(&self) -> Result<(), Error> {
@@ -166,12 +165,12 @@ impl Executor for FuelPort {
         Ok(vec![record])
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
+    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
         self.burn()?;
-        self.batch = append(&self.outside, records);
+        let stamped = append(&self.outside, records);
         // Written down, and the one who wrote it does not know.
         self.burn()?;
-        Ok(&self.batch)
+        Ok(stamped)
     }
 }
 
