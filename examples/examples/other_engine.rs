@@ -32,6 +32,8 @@ struct Engine {
     busy: BTreeSet<ActivityId>,
     /// What to perform next, with all that it needs of the run.
     work: VecDeque<(ActivityId, Work)>,
+    /// What was recorded last.
+    batch: Vec<Arc<Stamped>>,
 }
 
 enum Work {
@@ -42,7 +44,7 @@ enum Work {
 
 impl Engine {
     fn new(model: impl Model + 'static, tools: Toolset, log: Box<dyn Log>) -> Self {
-        Self { model: Arc::new(model), tools, log, busy: BTreeSet::new(), work: VecDeque::new() }
+        Self { model: Arc::new(model), tools, log, busy: BTreeSet::new(), work: VecDeque::new(), batch: Vec::new() }
     }
 
     /// Whether a call may run, and with which arguments.
@@ -132,12 +134,12 @@ impl Executor for Engine {
         Ok(records)
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
+    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         let first = self.log.head().seq.0 + 1;
         let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, ThreadId::from("main"), record));
-        let batch: Vec<_> = (first..).zip(records).map(stamp).collect();
-        self.log.append(&batch, Flush::Now).await?;
-        Ok(batch)
+        self.batch = (first..).zip(records).map(stamp).collect();
+        self.log.append(&self.batch, Flush::Now).await?;
+        Ok(&self.batch)
     }
 }
 

@@ -138,6 +138,7 @@ impl EventSink {
     }
 
     /// Shows something; says whether the reader that counts has fallen behind.
+    #[inline]
     pub(crate) fn show(&self, place: TurnPosition, at_ms: u64, kind: EventKind) -> bool {
         self.push(self.event(place, at_ms, kind))
     }
@@ -196,8 +197,16 @@ impl EventSink {
         Event { seq, at_ms, run: place.run, turn: place.turn, who, kind }
     }
 
+    #[inline]
     fn push(&self, event: Event) -> bool {
-        let Some((first, between)) = self.above.split_last() else { return self.mailbox.push(event) };
+        match self.above.is_empty() {
+            true => self.mailbox.push(event),
+            false => self.push_above(event),
+        }
+    }
+
+    fn push_above(&self, event: Event) -> bool {
+        let Some((first, between)) = self.above.split_last() else { return false };
         for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
             nearer.push_from_afar(event.clone());
         }

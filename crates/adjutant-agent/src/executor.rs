@@ -2,6 +2,7 @@
 
 mod admit;
 mod after;
+mod alone;
 mod answer;
 mod ask;
 mod bound;
@@ -39,6 +40,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use alone::Alone;
 use early::Background;
 use queue::Listening;
 use waiters::Waiters;
@@ -78,6 +80,7 @@ pub struct LocalExecutor {
     /// Ends the newest request, and nothing else.
     generating: Option<Cancel>,
     busy: BTreeSet<ActivityId>,
+    alone: Alone,
     acts: FuturesUnordered<Performing>,
     done: Vec<Performed>,
     tools: Option<Toolset>,
@@ -86,6 +89,8 @@ pub struct LocalExecutor {
     known: fingerprint::KnownRequests,
     args: VecDeque<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
+    /// The records that were committed last.
+    batch: Vec<Arc<Stamped>>,
     /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
     wishes: (u64, u64),
     waiters: Arc<Waiters>,
@@ -142,6 +147,7 @@ impl LocalExecutor {
             asides: Vec::new(),
             generating: None,
             busy: BTreeSet::new(),
+            alone: Alone::default(),
             acts: FuturesUnordered::new(),
             // Mostly one act ends at a time, and thousands of executors may wait.
             done: Vec::with_capacity(1),
@@ -151,6 +157,7 @@ impl LocalExecutor {
             known: fingerprint::KnownRequests::default(),
             args: VecDeque::new(),
             notes: Vec::new(),
+            batch: Vec::new(),
             wishes: (0, 0),
             waiters: Arc::default(),
             line: Arc::default(),
@@ -171,14 +178,14 @@ impl LocalExecutor {
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
-    pub async fn into_log(self) -> Result<Box<dyn Log>, Error> {
-        self.into_writer().await?.take_log().await
+    pub async fn into_log(mut self) -> Result<Box<dyn Log>, Error> {
+        self.saved_writer().await?.take_log().await
     }
 
-    /// Saves what is not in the log yet, and gives its writer back.
-    pub(crate) async fn into_writer(mut self) -> Result<SessionWriter, Error> {
-        self.save(self.setup.durability.at_end()).await?;
-        Ok(self.writer)
+    /// Saves what is not in the log yet, and gives its writer.
+    pub(crate) async fn saved_writer(&mut self) -> Result<SessionWriter, Error> {
+        self.save_all().await?;
+        Ok(self.writer.clone())
     }
 
     /// Appends what is not in the log yet, as one group.
@@ -195,8 +202,19 @@ impl LocalExecutor {
         Ok(())
     }
 
+    /// How to save what was not shown: events of an activity must follow the records before it.
+    fn behind(&self) -> Option<Flush> {
+        self.writer.is_behind().then_some(Flush::Lazy)
+    }
+
     fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
-        self.acts.push(Performing { act, work: Box::pin(work) });
+        let performing = Performing { act, work: Box::pin(work) };
+        if self.alone.is_empty() && self.acts.is_empty() {
+            return self.alone.put(performing);
+        }
+        // Several are heard in the order in which they are woken.
+        self.acts.extend(self.alone.take());
+        self.acts.push(performing);
     }
 
     /// Performs something that leaves no trace if someone wishes to stop first.
@@ -213,8 +231,11 @@ impl LocalExecutor {
 
     /// Everything that has happened, as records; `None` if nothing has. An activity may end without a record.
     fn hear_all(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
-        while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
-            self.done.push(performed);
+        self.done.extend(self.alone.poll(cx));
+        if !self.acts.is_empty() {
+            while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
+                self.done.push(performed);
+            }
         }
         let mut records = self.hear_queue(cx);
         // After the activities, so that the last notes of a call are heard before it counts as ended.
@@ -356,10 +377,12 @@ impl Executor for LocalExecutor {
     }
 
     async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
+        // A run whose activities all end at once lets its reader have a say, and others of its thread.
+        tokio::task::coop::consume_budget().await;
         if self.wishes.1 < self.wishes.0 {
             self.grant().await?;
         } else if self.done.is_empty()
-            && let Some(flush) = self.setup.durability.of(Flush::Lazy)
+            && let Some(flush) = self.setup.durability.of(Flush::Lazy).or(self.behind())
         {
             self.save(flush).await?;
         }
@@ -375,16 +398,18 @@ impl Executor for LocalExecutor {
             }
             match heard {
                 Some(records) => Poll::Ready(Ok(records)),
-                None if self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
+                None if self.alone.is_empty() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
                 None => Poll::Pending,
             }
         })
         .await
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
-        let records = self.with_orphans(records);
-        let records = self.with_kept(records).await;
+    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
+        let mut records = self.with_orphans(records);
+        if let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) {
+            records.splice(at..at, self.kept_ends().await);
+        }
         let lasting = records.iter().any(must_last);
         let notes = std::mem::take(&mut self.notes);
         let flush = match (lasting, notes.is_empty()) {
@@ -393,16 +418,19 @@ impl Executor for LocalExecutor {
             (false, true) => None,
         };
         let author: Arc<dyn Author> = Arc::clone(&self.feed) as _;
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
         self.queue.appending = true;
-        let committed = self.writer.commit(Batch { records, flush, notes, author }).await;
+        let committed = self.writer.commit(Batch { records, flush, notes, author }, &mut batch).await;
         self.queue.appending = false;
-        let batch = committed?;
+        committed?;
         self.queue.note(&batch);
         if flush.is_some() {
             self.queue.confirm();
         }
         batch.iter().for_each(|stamped| self.follow(stamped));
-        Ok(batch)
+        self.batch = batch;
+        Ok(&self.batch)
     }
 }
 

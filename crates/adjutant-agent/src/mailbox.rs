@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
@@ -23,6 +23,8 @@ const CAPACITY: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
+    /// True once nobody reads any more.
+    closed: AtomicBool,
     /// The listeners that hear everything besides the reader; they are never waited for.
     listeners: Arc<Listeners>,
     /// The newest record that the log is known to hold.
@@ -70,10 +72,11 @@ impl Mailbox {
 
     /// True if anyone reads or listens.
     pub(crate) fn is_open(&self) -> bool {
-        !self.listeners.is_empty() || !self.state().closed
+        !self.listeners.is_empty() || !self.closed.load(Ordering::Acquire)
     }
 
     /// Puts an event in; the reader looks when the driver waits. Says whether the box is full now.
+    #[inline]
     pub(crate) fn push(&self, event: Event) -> bool {
         self.put(&mut self.state(), event)
     }
@@ -88,6 +91,7 @@ impl Mailbox {
         full
     }
 
+    #[inline]
     fn put(&self, state: &mut State, mut event: Event) -> bool {
         if state.closed && self.listeners.is_empty() {
             return false;
@@ -171,6 +175,7 @@ impl Mailbox {
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
+        self.closed.store(true, Ordering::Release);
         state.events = VecDeque::new();
         let writers = std::mem::take(&mut state.writers);
         drop(state);

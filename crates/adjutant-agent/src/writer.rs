@@ -1,9 +1,10 @@
 //! The writer of a session's log: one order over the records of all threads, shared by their executors.
 
 use std::{
-    fmt,
+    fmt, mem,
+    pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
@@ -13,7 +14,7 @@ use adjutant_core::{
     Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
 };
 use adjutant_llm::ThreadId;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 /// The largest number of records that wait to be saved as a group.
 const MAX_UNSAVED: usize = 64;
@@ -28,7 +29,10 @@ pub(crate) struct Writer {
 
 struct WriterShared {
     name: LogId,
-    state: Arc<AsyncMutex<State>>,
+    /// Never held over an await: while one thread saves, others number their records, and the next save takes all.
+    state: Mutex<State>,
+    /// Told whenever a lease of the log ends.
+    free: Notify,
     /// The newest record that was shown.
     newest: Arc<AtomicU64>,
     /// The number of agents under the first one that write too.
@@ -36,17 +40,21 @@ struct WriterShared {
 }
 
 struct State {
+    /// The log; none while it is leased, and once it was given back.
     log: Option<Box<dyn Log>>,
+    leased: bool,
     /// The number of the newest record, saved or not.
     seq: Seq,
-    /// Records that need not be durable yet: saved with the next ones that must, or before an executor waits.
+    /// The newest record that the log holds.
+    saved: Seq,
+    /// Records that are not in the log: saved with the next ones that must be durable, or before an executor waits.
     unsaved: Vec<Arc<Stamped>>,
+    /// Batches that follow a save which has not ended: they are shown in the order of the log.
+    unshown: Vec<Unshown>,
     /// True if something was saved that a crash of the machine may undo.
     lazy: bool,
-    /// The error of an append that failed, if one was: the log may hold it or not.
+    /// The error of an append that failed or was cut off, if one was: the log may hold it or not.
     broken: Option<JournalError>,
-    /// True if an append was cut off, or goes on.
-    cut: bool,
 }
 
 /// Records that belong together, of one thread.
@@ -56,6 +64,15 @@ pub(crate) struct Batch {
     /// The callers that wait until these records are durable.
     pub(crate) notes: Vec<oneshot::Sender<()>>,
     pub(crate) author: Arc<dyn Author>,
+}
+
+/// A batch that is numbered and not shown.
+struct Unshown {
+    author: Arc<dyn Author>,
+    stamped: Vec<Arc<Stamped>>,
+    notes: Vec<oneshot::Sender<()>>,
+    /// True if it must be saved before it is shown.
+    lasts: bool,
 }
 
 /// The author of the records of a batch: asked before they are appended, and shown them afterwards.
@@ -79,14 +96,32 @@ pub(crate) struct Share {
     shared: Arc<WriterShared>,
 }
 
+/// The log in the hands of one task, given back when this is dropped.
+struct Lease {
+    shared: Arc<WriterShared>,
+    log: Option<Box<dyn Log>>,
+    /// True while an append goes on: if the lease is dropped then, the log may hold the records or not.
+    appends: bool,
+}
+
 impl Writer {
     /// The writer of an owned log.
     pub(crate) fn new(log: Box<dyn Log>, name: LogId) -> Self {
         let seq = log.head().seq;
-        let state = State { log: Some(log), seq, unsaved: Vec::new(), lazy: false, broken: None, cut: false };
+        let state = State {
+            log: Some(log),
+            leased: false,
+            seq,
+            saved: seq,
+            unsaved: Vec::new(),
+            unshown: Vec::new(),
+            lazy: false,
+            broken: None,
+        };
         let shared = WriterShared {
             name,
-            state: Arc::new(AsyncMutex::new(state)),
+            state: Mutex::new(state),
+            free: Notify::new(),
             newest: Arc::new(AtomicU64::new(seq.0)),
             sharers: AtomicUsize::new(0),
         };
@@ -109,31 +144,47 @@ impl Writer {
         Share { shared: Arc::clone(&self.shared) }
     }
 
-    /// Numbers records, keeps them, and shows them, all in one order over the threads.
+    /// Numbers records, keeps them, and shows them, all in one order over the threads; gives them `into` a list.
+    ///
+    /// While another thread saves, records that need not be durable wait behind it to be shown; `save` waits too.
     ///
     /// Cancel: as long as the log is shared, the append is finished all the same; otherwise the log is of no use then.
-    pub(crate) async fn commit(&self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
-        if !self.is_shared() {
-            return self.shared.state.lock().await.commit(batch).await;
+    pub(crate) async fn commit(&self, batch: Batch, into: &mut Vec<Arc<Stamped>>) -> Result<(), Error> {
+        let flush = self.shared.state().number(batch, into)?;
+        match flush {
+            Some(flush) => self.save(flush).await.map(drop),
+            None => Ok(()),
         }
-        let mut state = Arc::clone(&self.shared.state).lock_owned().await;
-        finish(async move { state.commit(batch).await }).await
     }
 
     /// Appends what is not in the log yet, as one group; gives the newest record that the log holds then.
+    ///
+    /// Cancel: like [`commit`](Self::commit).
     pub(crate) async fn save(&self, flush: Flush) -> Result<Seq, Error> {
-        if !self.is_shared() {
-            return self.shared.state.lock().await.save(flush).await;
+        let upto = self.shared.state().seq;
+        loop {
+            if let Some(saved) = self.shared.state().holds(upto, flush)? {
+                return Ok(saved);
+            }
+            let lease = self.lease().await?;
+            // Another thread may have saved these records in the meantime.
+            let records = match &mut *self.shared.state() {
+                state if state.holds(upto, flush)?.is_some() => continue,
+                state => mem::take(&mut state.unsaved),
+            };
+            if self.is_shared() {
+                finish(lease.append(records, flush)).await?
+            } else {
+                lease.append(records, flush).await?
+            }
         }
-        let mut state = Arc::clone(&self.shared.state).lock_owned().await;
-        finish(async move { state.save(flush).await }).await
     }
 
     /// Lets the journal forget posts, if all that came of them is saved.
     pub(crate) async fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
-        let mut state = self.shared.state.lock().await;
-        let saved = state.is_saved();
-        match &mut state.log {
+        let Ok(mut lease) = self.lease().await else { return Ok(()) };
+        let saved = self.shared.state().is_saved();
+        match &mut lease.log {
             Some(log) if saved => log.heeded(upto).await,
             _ => Ok(()),
         }
@@ -141,15 +192,16 @@ impl Writer {
 
     /// The newest record, and how many records are worth a fold, if everything is in a log that keeps folds.
     pub(crate) async fn keeps(&self) -> Option<(Seq, u64)> {
-        let state = self.shared.state.lock().await;
-        let log = state.log.as_ref().filter(|_| state.is_saved())?;
-        Some((state.seq, log.keeps()?))
+        let lease = self.lease().await.ok()?;
+        let state = self.shared.state();
+        let every = lease.log.as_ref().filter(|_| state.is_saved())?.keeps()?;
+        Some((state.seq, every))
     }
 
     /// Keeps a fold of all that is in the log.
     pub(crate) async fn keep(&self, folded: Folded) -> Result<(), JournalError> {
-        let mut state = self.shared.state.lock().await;
-        match state.log.as_mut() {
+        let Ok(mut lease) = self.lease().await else { return Ok(()) };
+        match &mut lease.log {
             Some(log) => log.keep(folded).await,
             None => Ok(()),
         }
@@ -157,9 +209,38 @@ impl Writer {
 
     /// Saves everything and gives the log back; whoever writes later is fenced.
     pub(crate) async fn take_log(&self) -> Result<Box<dyn Log>, Error> {
-        let mut state = self.shared.state.lock().await;
-        state.save(Flush::Now).await?;
-        state.log.take().ok_or_else(|| fenced("the log was given back"))
+        self.save(Flush::Now).await?;
+        self.lease().await?.log.take().ok_or_else(given_back)
+    }
+
+    /// Waits until nobody has the log, and takes it.
+    async fn lease(&self) -> Result<Lease, Error> {
+        loop {
+            if let Some(lease) = self.take_lease()? {
+                return Ok(lease);
+            }
+            let mut free = pin!(self.shared.free.notified());
+            free.as_mut().enable();
+            match self.take_lease()? {
+                Some(lease) => return Ok(lease),
+                None => free.await,
+            }
+        }
+    }
+
+    fn take_lease(&self) -> Result<Option<Lease>, Error> {
+        let mut state = self.shared.state();
+        if state.leased {
+            return Ok(None);
+        }
+        let log = Some(state.log.take().ok_or_else(given_back)?);
+        state.leased = true;
+        Ok(Some(Lease { shared: Arc::clone(&self.shared), log, appends: false }))
+    }
+
+    /// True if records are numbered that were not shown: they follow a save which has not ended.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.shared.state().unshown.is_empty()
     }
 
     fn is_shared(&self) -> bool {
@@ -167,70 +248,121 @@ impl Writer {
     }
 }
 
+impl WriterShared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl State {
     fn is_saved(&self) -> bool {
-        self.unsaved.is_empty() && self.broken.is_none() && !self.cut
+        self.unsaved.is_empty() && self.broken.is_none()
     }
 
-    async fn commit(&mut self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
+    /// Gives the newest record of the log if it holds those up to this one.
+    ///
+    /// # Errors
+    /// If they can never be saved.
+    fn holds(&self, upto: Seq, flush: Flush) -> Result<Option<Seq>, Error> {
+        if self.saved >= upto && !(self.lazy && flush == Flush::Now) {
+            return Ok(Some(self.saved));
+        }
+        self.broken.clone().map_or(Ok(None), |error| Err(error.into()))
+    }
+
+    /// Numbers the records of a batch; gives how they must be saved, if they must before they are shown.
+    fn number(&mut self, batch: Batch, into: &mut Vec<Arc<Stamped>>) -> Result<Option<Flush>, Error> {
         let Batch { records, flush, notes, author } = batch;
         let Some(BatchStamp { at_ms, thread, durability }) = author.stamp() else {
             return Err(fenced("the call that opened the agent has ended"));
         };
-        let first = self.seq.0 + 1;
-        let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), at_ms, thread.clone(), record));
-        let stamped: Vec<_> = (first..).zip(records).map(stamp).collect();
-        self.seq.0 += stamped.len() as u64;
-        self.unsaved.extend(stamped.iter().cloned());
-        let flush = flush.and_then(|flush| durability.of(flush));
+        for record in records {
+            self.seq.0 += 1;
+            let stamped = Arc::new(Stamped::new(self.seq, at_ms, thread.clone(), record));
+            self.unsaved.push(Arc::clone(&stamped));
+            into.push(stamped);
+        }
         let most = if durability == Durability::OnExit { MAX_UNSAVED_TO_END } else { MAX_UNSAVED };
-        if flush.is_some() || self.unsaved.len() >= most {
-            self.save(flush.unwrap_or(Flush::Lazy)).await?;
+        let many = (self.unsaved.len() >= most).then_some(Flush::Lazy);
+        let flush = flush.and_then(|flush| durability.of(flush)).or(many);
+        if flush.is_none() && !self.leased && self.unshown.is_empty() {
+            tell(&*author, into, notes, None);
+        } else {
+            self.unshown.push(Unshown { author, stamped: into.clone(), notes, lasts: flush.is_some() });
         }
-        for done in notes {
-            // The caller may have been cancelled since; its note is in the log all the same.
-            let _ = done.send(());
-        }
-        author.appended(&stamped, self.unsaved.is_empty().then_some(self.seq));
-        Ok(stamped)
+        Ok(flush)
     }
 
-    async fn save(&mut self, flush: Flush) -> Result<Seq, Error> {
-        if self.unsaved.is_empty() && !(self.lazy && flush == Flush::Now) {
-            return Ok(self.seq);
+    /// Shows what may be shown, in the order of the log.
+    fn show(&mut self) {
+        let is_held = |it: &Unshown| it.lasts && it.stamped.last().is_some_and(|last| last.seq > self.saved);
+        let held = self.unshown.iter().position(is_held).unwrap_or(self.unshown.len());
+        for Unshown { author, stamped, notes, .. } in self.unshown.drain(..held) {
+            let saved = stamped.last().map(|last| last.seq).filter(|seq| *seq <= self.saved);
+            tell(&*author, &stamped, notes, saved);
         }
-        if self.cut {
-            return Err(cut_off().into());
-        }
-        if let Some(error) = &self.broken {
-            return Err(error.clone().into());
-        }
-        let log = self.log.as_mut().ok_or_else(|| fenced("the log was given back"))?;
-        // If this is dropped here, the log may hold the records or not.
-        self.cut = true;
-        self.broken = log.append(&self.unsaved, flush).await.err();
-        self.cut = false;
-        if let Some(error) = &self.broken {
-            return Err(error.clone().into());
-        }
-        self.unsaved.clear();
-        self.lazy = flush == Flush::Lazy;
-        Ok(self.seq)
     }
+}
+
+impl Lease {
+    /// Appends records that were taken out of the state.
+    async fn append(mut self, records: Vec<Arc<Stamped>>, flush: Flush) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Err(given_back()) };
+        self.appends = true;
+        let appended = log.append(&records, flush).await;
+        self.appends = false;
+        let mut state = self.shared.state();
+        if let Err(error) = appended {
+            state.broken = Some(error.clone());
+            // Whoever waits for one of their records hears that it is lost.
+            state.unshown.clear();
+            return Err(error.into());
+        }
+        state.saved = records.last().map_or(state.saved, |last| last.seq);
+        state.lazy = flush == Flush::Lazy;
+        if state.unsaved.is_empty() {
+            // The next records find their room again.
+            state.unsaved = records;
+            state.unsaved.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        (state.log, state.leased) = (self.log.take(), false);
+        if self.appends {
+            let why = "nothing can be appended: an append before this one was cut off";
+            state.broken = Some(JournalError::new(JournalErrorKind::Fenced, why));
+            state.unshown.clear();
+        }
+        state.show();
+        drop(state);
+        self.shared.free.notify_waiters();
+    }
+}
+
+fn tell(author: &dyn Author, stamped: &[Arc<Stamped>], notes: Vec<oneshot::Sender<()>>, saved: Option<Seq>) {
+    for done in notes {
+        // The caller may have been cancelled since; its note is in the log all the same.
+        let _ = done.send(());
+    }
+    author.appended(stamped, saved);
 }
 
 /// Finishes the work even if whoever waits for it is dropped: mostly at once, otherwise on a task of its own.
 async fn finish<T: Send + 'static>(work: impl Future<Output = Result<T, Error>> + Send + 'static) -> Result<T, Error> {
     let mut work = Box::pin(work);
-    match std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+    match futures_util::poll!(work.as_mut()) {
         Poll::Ready(done) => done,
         Poll::Pending => tokio::spawn(work).await.unwrap_or_else(|_| Err(fenced("the append was lost"))),
     }
 }
 
-fn cut_off() -> JournalError {
-    let why = "nothing can be appended: an append before this one was cut off";
-    JournalError::new(JournalErrorKind::Fenced, why)
+fn given_back() -> Error {
+    fenced("the log was given back")
 }
 
 fn fenced(why: &str) -> Error {
@@ -246,5 +378,98 @@ impl Drop for Share {
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use adjutant_core::Head;
+    use async_trait::async_trait;
+    use futures_util::{join, poll};
+
+    use super::*;
+
+    /// A log that keeps the numbers of each group, and whose appends wait for a word.
+    #[derive(Debug, Default, Clone)]
+    struct Slow {
+        groups: Arc<Mutex<Vec<Vec<u64>>>>,
+        go: Arc<Notify>,
+        fails: Arc<AtomicBool>,
+    }
+
+    #[async_trait]
+    impl Log for Slow {
+        fn head(&self) -> Head {
+            Head::default()
+        }
+
+        async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
+            self.go.notified().await;
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(JournalError::new(JournalErrorKind::Io, "the disk is full"));
+            }
+            self.groups.lock().expect("no panic").push(batch.iter().map(|stamped| stamped.seq.0).collect());
+            Ok(Head::default())
+        }
+    }
+
+    /// An author that notes what it is shown.
+    struct Noting(ThreadId, Arc<Mutex<Vec<u64>>>);
+
+    impl Author for Noting {
+        fn stamp(&self) -> Option<BatchStamp<'_>> {
+            Some(BatchStamp { at_ms: 0, thread: &self.0, durability: Durability::default() })
+        }
+
+        fn appended(&self, stamped: &[Arc<Stamped>], _: Option<Seq>) {
+            self.1.lock().expect("no panic").extend(stamped.iter().map(|stamped| stamped.seq.0));
+        }
+    }
+
+    fn batch(shown: &Arc<Mutex<Vec<u64>>>, flush: Option<Flush>) -> Batch {
+        let author = Arc::new(Noting("t".into(), Arc::clone(shown)));
+        Batch { records: vec![Record::Withdrawn { item: 0 }], flush, notes: Vec::new(), author }
+    }
+
+    #[tokio::test]
+    async fn records_of_others_are_saved_as_one_group_and_shown_in_order_while_one_saves() {
+        let (log, shown) = (Slow::default(), Arc::default());
+        let writer = Writer::new(Box::new(log.clone()), "log".into());
+        let _share = writer.share();
+        let [mut a, mut b, mut c, mut d] = [const { Vec::new() }; 4];
+        let first = writer.commit(batch(&shown, Some(Flush::Now)), &mut a);
+        let second = writer.commit(batch(&shown, Some(Flush::Now)), &mut b);
+        let lazy = writer.commit(batch(&shown, None), &mut c);
+        let last = writer.commit(batch(&shown, Some(Flush::Now)), &mut d);
+        let [mut first, mut second, mut lazy, mut last] = [
+            Box::pin(first) as std::pin::Pin<Box<dyn Future<Output = _>>>,
+            Box::pin(second),
+            Box::pin(lazy),
+            Box::pin(last),
+        ];
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        assert!(poll!(&mut lazy).is_ready() && poll!(&mut last).is_pending());
+        assert!(writer.is_behind() && shown.lock().expect("no panic").is_empty());
+        log.go.notify_one();
+        first.await.expect("it is saved");
+        log.go.notify_one();
+        let (second, last) = join!(second, last);
+        second.and(last).expect("they are saved");
+        assert_eq!(*log.groups.lock().expect("no panic"), [vec![1], vec![2, 3, 4]]);
+        assert_eq!(*shown.lock().expect("no panic"), [1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_saved_after_an_append_that_failed() {
+        let (log, shown) = (Slow::default(), Arc::default());
+        let writer = Writer::new(Box::new(log.clone()), "log".into());
+        log.fails.store(true, Ordering::SeqCst);
+        log.go.notify_one();
+        writer.commit(batch(&shown, Some(Flush::Now)), &mut Vec::new()).await.expect_err("the disk is full");
+        log.fails.store(false, Ordering::SeqCst);
+        writer.commit(batch(&shown, Some(Flush::Now)), &mut Vec::new()).await.expect_err("the log may hold it or not");
+        assert!(shown.lock().expect("no panic").is_empty() && !writer.shared.state().is_saved());
     }
 }

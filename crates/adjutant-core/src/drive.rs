@@ -29,10 +29,10 @@ pub trait Executor {
     fn next(&mut self, until_ms: Option<u64>) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
 
     /// Numbers records, keeps them, and shows them to observers: those that something outside depends on are durable
-    /// before that, the others by the time the executor waits.
+    /// before that, the others by the time the executor waits. Gives them with their places.
     ///
     /// Cancel: the log may hold the records or not; the executor must not be used again.
-    fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<Vec<Arc<Stamped>>, Error>> + Send;
+    fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<&[Arc<Stamped>], Error>> + Send;
 }
 
 /// The way in which a drive ended.
@@ -81,7 +81,7 @@ pub async fn commit<P: Executor>(run: &mut Run, executor: &mut P, records: Vec<R
         return Ok(());
     }
     for stamped in executor.commit(records).await? {
-        run.apply(&stamped)?;
+        run.apply(stamped)?;
     }
     Ok(())
 }

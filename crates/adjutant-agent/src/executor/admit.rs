@@ -101,7 +101,7 @@ impl Admit {
     }
 
     /// Decides after hooks, or with tools that must be resolved first: the turn was prepared by an earlier drive.
-    async fn later(self, tools: Option<Toolset>, restore: Option<Restore>, line: InLine) -> Performed {
+    async fn later(self, tools: Option<Toolset>, restore: Option<Box<Restore>>, line: InLine) -> Performed {
         let _place = line.await;
         let act = ActivityId::Admit(self.call.id);
         let (tools, resolved) = match restore {
@@ -241,7 +241,7 @@ impl Admit {
     fn supplied(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
         let max = tool.spec().max_output.unwrap_or(self.feed.setup.calls.max_result_bytes);
         let args = (*asked != self.call.args).then(|| Arc::clone(asked));
-        let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, "");
+        let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, String::new);
         (Admission::Supplied { result, shown }, None)
     }
 }

@@ -91,7 +91,10 @@ impl LocalExecutor {
         let ask = move |request: Request| async move {
             match restore {
                 None => asker.ask(request).await,
-                Some((restore, hidden, recorded)) => asker.ask_later(request, restore, hidden, recorded).await,
+                // Boxed, so that a request of this drive stays small.
+                Some((restore, hidden, recorded)) => {
+                    Box::pin(asker.ask_later(request, restore, hidden, recorded)).await
+                }
             }
         };
         match fund {
@@ -108,7 +111,7 @@ impl Asker {
     async fn ask_later(
         self,
         mut request: Request,
-        restore: Restore,
+        restore: Box<Restore>,
         hidden: Vec<ToolName>,
         recorded: Recorded,
     ) -> Performed {
@@ -166,10 +169,10 @@ impl Asker {
         match AssertUnwindSafe(streaming).catch_unwind().await {
             Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => asking.overflowed(&error),
             Ok(Some(Ok(reply))) if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) => {
-                asking.revised(reply, began_ms, &self.stop).await
+                Box::pin(asking.revised(reply, began_ms, &self.stop)).await
             }
             Ok(Some(Err(error))) if asking.feed.setup.hooks.hears::<ModelError>() => {
-                asking.mended(error, &self.stop).await
+                Box::pin(asking.mended(error, &self.stop)).await
             }
             Ok(outcome) => asking.end(outcome),
             Err(panic) => {

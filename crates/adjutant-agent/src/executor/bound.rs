@@ -9,13 +9,17 @@ const HARD_RESULT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Returns the part of a result that is kept, and the part that the model is shown if that is less.
 ///
-/// `max` is what the model is shown, in bytes of text; `more` is what it is told about the rest.
-pub(super) fn bounded(result: CallResult, max: usize, more: &str) -> (Arc<CallResult>, Option<Arc<CallResult>>) {
+/// `max` is what the model is shown, in bytes of text; `more` makes what it is told about the rest.
+pub(super) fn bounded(
+    result: CallResult,
+    max: usize,
+    more: impl FnOnce() -> String,
+) -> (Arc<CallResult>, Option<Arc<CallResult>>) {
     let whole = size(&result);
     if whole <= max {
         return (Arc::new(result), None);
     }
-    let shown = cut(result.clone(), max, &format!("shown{more}"));
+    let shown = cut(result.clone(), max, &format!("shown{}", more()));
     let kept = if whole > HARD_RESULT_BYTES { cut(result, HARD_RESULT_BYTES.max(max), "kept") } else { result };
     (Arc::new(kept), Some(Arc::new(shown)))
 }
@@ -69,13 +73,13 @@ mod tests {
 
     #[test]
     fn result_is_kept_whole_when_the_model_is_shown_less() {
-        let (kept, shown) = bounded(CallResult::ok("abcd"), 3, "; there is more");
+        let (kept, shown) = bounded(CallResult::ok("abcd"), 3, || "; there is more".into());
         assert_eq!(kept.text(), "abcd");
         let shown = shown.expect("less is shown").text();
         assert_eq!(shown, "abc\n[output cut: the first 3 of 4 bytes are shown; there is more]");
-        let (kept, _) = bounded(CallResult::ok("x".repeat(HARD_RESULT_BYTES + 1)), 3, "");
+        let (kept, _) = bounded(CallResult::ok("x".repeat(HARD_RESULT_BYTES + 1)), 3, String::new);
         let notice = "\n[output cut: the first 4194304 of 4194305 bytes are kept]";
         assert_eq!(kept.text().split_at(HARD_RESULT_BYTES).1, notice);
-        assert_eq!(bounded(CallResult::ok("abc"), 3, "").1, None);
+        assert_eq!(bounded(CallResult::ok("abc"), 3, String::new).1, None);
     }
 }

@@ -1,10 +1,16 @@
 //! Call: run a tool, and say what came of it: a result, through its hooks and bounded, or that it waits.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex},
+    task::Poll,
+};
 
 use adjutant_core::{ActivityId, OpenCall, Record, Run};
 use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
 use adjutant_tool::{Bound, Replay, Toolset};
+use futures_util::future::Either;
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::Instrument;
@@ -12,7 +18,7 @@ use tracing::Instrument;
 use super::{
     LocalExecutor, Performed, after, bound,
     call_handle::{CallHandle, Links},
-    contain::{self, Contained, Spawned},
+    contain::{self, CallEnd, Contained, Spawned, later},
     early::Begun,
     prepare::Restore,
     steps::Steps,
@@ -29,7 +35,9 @@ struct CallJob {
     call: Call,
     scope: Arc<CallScope>,
     tools: Option<Toolset>,
-    restore: Option<Restore>,
+    /// The tool, once it was found among them.
+    tool: Option<Bound>,
+    restore: Option<Box<Restore>>,
     args: Result<Value, Arc<str>>,
     /// The arguments that it runs with.
     text: Arc<str>,
@@ -65,12 +73,13 @@ impl LocalExecutor {
             }
         };
         self.running.push((id, door.stop.clone()));
-        let job = CallJob {
+        let mut job = CallJob {
             feed: Arc::clone(&self.feed),
             place: self.place,
             call: call.clone(),
             scope,
             tools: self.tools.clone(),
+            tool: None,
             restore: self.restore(run),
             args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
             text: Arc::clone(text),
@@ -81,7 +90,7 @@ impl LocalExecutor {
             body,
             stopped: self.stopped.contains(&id),
         };
-        self.perform(ActivityId::Call(id), job.run());
+        self.perform(ActivityId::Call(id), async move { job.run().await });
     }
 
     fn door(&self, run: &Run, call: &Call, text: &Arc<str>, replay: Replay) -> Arc<CallHandle> {
@@ -101,13 +110,24 @@ impl LocalExecutor {
 }
 
 impl CallJob {
-    async fn run(mut self) -> Performed {
+    async fn run(&mut self) -> Performed {
         let (id, contents) = (self.call.id, self.feed.setup.calls.contents);
         self.door.open();
         let span = telemetry::tool_span(&self.call, contents);
         let began_ms = self.feed.setup.world.now_ms();
         let (scope, door) = (Arc::clone(&self.scope), Arc::clone(&self.door));
-        let result = scope.surround(self.result(), || door.at_rest()).instrument(span.clone()).await;
+        let result = {
+            let mut body = pin!(self.result());
+            let first = poll_fn(|cx| Poll::Ready(span.in_scope(|| body.as_mut().poll(cx)))).await;
+            match first {
+                Poll::Ready(result) => scope.closed(result).await,
+                // Boxed, so that a call which ends at once stays small.
+                Poll::Pending => {
+                    let body = pin!(later(body));
+                    Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone())).await
+                }
+            }
+        };
         self.door.shut();
         let result = match result {
             Ok(Ok(result)) => result,
@@ -130,8 +150,9 @@ impl CallJob {
 
     fn returned(&self, result: CallResult) -> Record {
         let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
-        let max = self.tool().and_then(|tool| tool.spec().max_output).unwrap_or(self.feed.setup.calls.max_result_bytes);
-        let (result, shown) = bound::bounded(result, max, &self.recall());
+        let max = self.tool.as_ref().and_then(|tool| tool.spec().max_output);
+        let max = max.unwrap_or(self.feed.setup.calls.max_result_bytes);
+        let (result, shown) = bound::bounded(result, max, || self.recall());
         Record::Returned { call: self.call.id, result, shown }
     }
 
@@ -144,10 +165,6 @@ impl CallJob {
         String::new()
     }
 
-    fn tool(&self) -> Option<&Bound> {
-        self.tools.as_ref()?.get(self.call.name.as_str())
-    }
-
     /// Returns the result of the body; never ends if the body gave way to the pauses that it waits for.
     ///
     /// # Errors
@@ -157,31 +174,35 @@ impl CallJob {
             self.door.stop.cancel();
             return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began"));
         }
-        self.find().await?;
-        let Some(tool) = self.tool().cloned() else {
+        if let Some(restore) = self.restore.take() {
+            Box::pin(self.find(restore)).await?;
+        }
+        self.tool = self.tools.as_ref().and_then(|tools| tools.get(self.call.name.as_str())).cloned();
+        let Some(tool) = self.tool.clone() else {
             let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
             return Err(CallResult::new(Status::UnknownTool, message));
         };
-        let contained = Contained {
-            door: &self.door,
-            scope: &self.scope,
-            stop: &self.door.stop,
-            timeout: tool.spec().timeout.or(self.feed.setup.calls.timeout),
-            grace: self.feed.setup.calls.grace,
-            pure: self.pure,
-        };
-        if let Some(body) = self.body.take() {
-            return Ok(contained.wait(body).await);
-        }
+        let timeout = tool.spec().timeout.or(self.feed.setup.calls.timeout);
+        let body = pin!(match self.body.take() {
+            Some(body) => Either::Left(body),
+            None => self.begin(tool)?,
+        });
+        let (stop, grace) = (&self.door.stop, self.feed.setup.calls.grace);
+        let contained = Contained { door: &self.door, scope: &self.scope, stop, timeout, grace, pure: self.pure };
+        Ok(contained.wait(body).await)
+    }
+
+    /// The body, about to begin.
+    fn begin(
+        &mut self,
+        tool: Bound,
+    ) -> Result<Either<Spawned, impl Future<Output = CallEnd> + Send + use<>>, CallResult> {
         let args = match std::mem::replace(&mut self.args, Ok(Value::Null)) {
             Ok(args) => args,
-            Err(text) => match serde_json::from_str(&text) {
-                Ok(args) => args,
-                Err(error) => {
-                    let message = format!("the recorded arguments are no JSON: {error}");
-                    return Err(CallResult::new(Status::InvalidArguments, message));
-                }
-            },
+            Err(text) => serde_json::from_str(&text).map_err(|error| {
+                let message = format!("the recorded arguments are no JSON: {error}");
+                CallResult::new(Status::InvalidArguments, message)
+            })?,
         };
         let who = Arc::new(self.feed.setup.who.within(self.call.id));
         let body = contain::body(tool, args, who, &self.door, &self.scope);
@@ -189,18 +210,17 @@ impl CallJob {
         // limits.
         Ok(match Handle::try_current() {
             Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
-                contained.wait(Spawned(runtime.spawn(body))).await
+                Either::Left(Spawned(runtime.spawn(body)))
             }
-            _ => contained.wait(body).await,
+            _ => Either::Right(body),
         })
     }
 
     /// Resolves the tools, if the turn was admitted by an earlier drive.
-    async fn find(&mut self) -> Result<(), CallResult> {
-        let Some(restore) = self.restore.take() else { return Ok(()) };
+    async fn find(&mut self, restore: Box<Restore>) -> Result<(), CallResult> {
         let resolved = tokio::select! {
             biased;
-            resolved = Box::pin(restore.tools(&self.feed.setup)) => resolved,
+            resolved = restore.tools(&self.feed.setup) => resolved,
             () = self.door.stop.cancelled() => {
                 return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped"));
             }

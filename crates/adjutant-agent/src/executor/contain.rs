@@ -5,6 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -98,23 +99,19 @@ impl Contained<'_> {
     /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
     ///
     /// A body that gave way to what it waits for is dropped by its scope.
-    pub(super) async fn wait(&self, body: impl Future<Output = CallEnd>) -> CallResult {
-        let mut body = pin!(body);
-        let left = match self.leave(body.as_mut()).await {
-            BodyExit::Parked => self.give_way(body.as_mut()).await,
-            left => left,
-        };
-        let ended = match left {
-            BodyExit::Ended(ended) => Some(ended),
-            BodyExit::Late(limit) => {
-                self.stop.cancel();
-                let message =
-                    format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
-                return CallResult::new(Status::TimedOut, message);
-            }
-            BodyExit::Stopped if self.pure => None,
-            BodyExit::Stopped => tokio::time::timeout(self.grace, body).await.ok(),
-            BodyExit::Parked => None,
+    pub(super) async fn wait(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> CallResult {
+        let ended = match futures_util::poll!(body.as_mut()) {
+            Poll::Ready(ended) => Some(ended),
+            // Boxed, so that a call which ends at once stays small.
+            Poll::Pending => match Box::pin(self.outlast(pin!(later(body)))).await {
+                Ok(ended) => ended,
+                Err(limit) => {
+                    self.stop.cancel();
+                    let message =
+                        format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
+                    return CallResult::new(Status::TimedOut, message);
+                }
+            },
         };
         self.stop.cancel();
         let diverged = ended.as_ref().and_then(|_| self.door.divergence());
@@ -124,6 +121,24 @@ impl Contained<'_> {
             (None, None) => {
                 CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect")
             }
+        }
+    }
+
+    /// Waits for a body that did not end at once; `None` if it was given up because someone wished to stop.
+    ///
+    /// # Errors
+    /// The time after which it was given up.
+    async fn outlast(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> Result<Option<CallEnd>, Duration> {
+        let left = match self.leave(body.as_mut()).await {
+            BodyExit::Parked => self.give_way(body.as_mut()).await,
+            left => left,
+        };
+        match left {
+            BodyExit::Ended(ended) => Ok(Some(ended)),
+            BodyExit::Late(limit) => Err(limit),
+            BodyExit::Stopped if self.pure => Ok(None),
+            BodyExit::Stopped => Ok(tokio::time::timeout(self.grace, body).await.ok()),
+            BodyExit::Parked => Ok(None),
         }
     }
 
@@ -165,6 +180,15 @@ impl Contained<'_> {
             limit = limit => BodyExit::Late(limit),
         }
     }
+}
+
+/// Goes on with a future that is pending in this very poll: it is not polled twice for one wake.
+pub(super) fn later<F: Future>(mut body: Pin<&mut F>) -> impl Future<Output = F::Output> {
+    let mut is_pending = true;
+    std::future::poll_fn(move |cx| match std::mem::take(&mut is_pending) {
+        true => Poll::Pending,
+        false => body.as_mut().poll(cx),
+    })
 }
 
 fn failed(error: &ToolError) -> CallResult {

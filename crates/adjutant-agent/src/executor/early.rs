@@ -32,7 +32,7 @@ pub(super) struct Early {
 #[derive(Default)]
 struct State {
     /// The rules that decide whether a call may begin; none may without them.
-    rules: Option<CallRules>,
+    rules: Option<Box<CallRules>>,
     begun: Vec<Begun>,
 }
 
@@ -197,7 +197,7 @@ impl LocalExecutor {
         if run.request().is_last || is_counted || self.setup.hooks.hears::<BeforeTool>() {
             return;
         }
-        let rules = CallRules {
+        let rules = Box::new(CallRules {
             tools: tools.clone(),
             hidden: run.request().hidden.to_vec(),
             chosen: run.request().chosen_tools.map(<[_]>::to_vec),
@@ -210,7 +210,7 @@ impl LocalExecutor {
             writer: self.writer.clone(),
             kept: Arc::clone(&self.background.kept),
             budget: self.budget().cloned(),
-        };
+        });
         self.background.early.state().rules = Some(rules);
     }
 }

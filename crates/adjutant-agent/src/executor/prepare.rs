@@ -230,10 +230,10 @@ pub(super) struct Restore {
 
 impl LocalExecutor {
     /// Returns the parts needed to find the tools of the turn, unless this drive has prepared it itself.
-    pub(super) fn restore(&self, run: &Run) -> Option<Restore> {
+    pub(super) fn restore(&self, run: &Run) -> Option<Box<Restore>> {
         let restore = || {
             let (model, _) = self.setup.chosen(run.request().chosen_model);
-            Restore { sight: run.request().sight(self.setup.world.now_ms()), model }
+            Box::new(Restore { sight: run.request().sight(self.setup.world.now_ms()), model })
         };
         self.tools.is_none().then(restore)
     }

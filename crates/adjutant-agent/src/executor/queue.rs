@@ -132,14 +132,25 @@ impl LocalExecutor {
         })
     }
 
-    /// The first records of a drive: with a new run come what waits, and what is placed before its first request.
-    pub(crate) async fn opening(&mut self, run: &Run, first: Record) -> Vec<Record> {
-        let Record::Began { run: number, prompts, .. } = &first else { return vec![first] };
-        let (number, answered) = (*number, prompts.is_empty() && run.waiting().tail() == Tail::Answer);
-        let mut news = self.queue.queues.hear();
-        if news.is_empty() && !self.queue.queues.is_filled() {
-            return if answered { vec![first, nothing_to_say(number)] } else { vec![first] };
-        }
+    /// The news of the queues, if anything waits in them.
+    pub(crate) fn queued(&self) -> Option<Vec<Record>> {
+        let news = self.queue.queues.hear();
+        (!news.is_empty() || self.queue.queues.is_filled()).then_some(news)
+    }
+
+    /// The first records of a drive when nothing waits in the queues.
+    pub(crate) fn opening_now(run: &Run, first: Record) -> Vec<Record> {
+        let ended = match &first {
+            Record::Began { run: number, .. } if follows_answer(run, &first) => Some(nothing_to_say(*number)),
+            _ => None,
+        };
+        [first].into_iter().chain(ended).collect()
+    }
+
+    /// The first records of a drive when something waits: with a new run come what waits, and what is placed before its first request.
+    pub(crate) async fn opening(&mut self, run: &Run, first: Record, mut news: Vec<Record>) -> Vec<Record> {
+        let Record::Began { run: number, .. } = &first else { return vec![first] };
+        let (number, answered) = (*number, follows_answer(run, &first));
         let place = TurnPosition { run: number, turn: TurnNo(0) };
         let (observing, poller) = (self.observing(&news, place), self.poller(place));
         let work = async move {
@@ -315,6 +326,12 @@ fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
         }
         _ => false,
     })
+}
+
+/// True if a run begins without a prompt behind an answer.
+fn follows_answer(run: &Run, began: &Record) -> bool {
+    let is_unprompted = matches!(began, Record::Began { prompts, .. } if prompts.is_empty());
+    is_unprompted && run.waiting().tail() == Tail::Answer
 }
 
 /// Returns the failed end of a run: the entries that should have gone on from an answer have been taken back or denied.

@@ -38,15 +38,13 @@ impl LocalExecutor {
         all
     }
 
-    /// Ends the children of the run before it ends, and puts their ends before its own.
-    pub(super) async fn with_kept(&mut self, mut records: Vec<Record>) -> Vec<Record> {
-        let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) else { return records };
+    /// Ends the children of the run; their ends come before its own.
+    pub(super) async fn kept_ends(&mut self) -> Vec<Record> {
         let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
         let mut ends = if kept.is_empty() { Vec::new() } else { Box::pin(close_kept(kept, inbox)).await };
         let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
         ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0)?, orphan))));
-        records.splice(at..at, ends);
-        records
+        ends
     }
 
     /// Waits, while the run waits for the outside, for what the children of the run and other processes say.

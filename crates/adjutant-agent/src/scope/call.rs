@@ -7,6 +7,7 @@ use std::{
     any::{Any, TypeId},
     collections::BTreeMap,
     mem,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
@@ -105,6 +106,14 @@ enum Lasts {
     Run(Arc<Notify>),
 }
 
+impl State {
+    /// Nothing begins any more; true if anything ever did.
+    fn close(&mut self) -> bool {
+        self.closed = true;
+        self.tasks > 0
+    }
+}
+
 /// Ends what is at work if the call is dropped.
 struct Dropped<'a>(&'a CallScope);
 
@@ -192,12 +201,18 @@ impl CallScope {
         None
     }
 
-    /// Runs a body. Its children end before this does; or all of them wait, and what they wait for is given.
+    /// The result of a body that ended at once; its children end before it is given.
+    pub(crate) async fn closed<T, E>(&self, result: T) -> Result<T, E> {
+        self.close().await;
+        Ok(result)
+    }
+
+    /// Goes on with a body. Its children end before this does; or all of them wait, and what they wait for is given.
     ///
     /// The body is not dropped before it is at `rest`, unless that takes longer than the grace period.
     pub(crate) async fn surround<T, Rest: Future<Output = ()>>(
         &self,
-        body: impl Future<Output = T>,
+        body: Pin<&mut impl Future<Output = T>>,
         rest: impl Fn() -> Rest,
     ) -> Result<T, Vec<Arc<Pause>>> {
         let dropped = Dropped(self);
@@ -230,16 +245,16 @@ impl CallScope {
         }
     }
 
-    /// Cancels the children, waits for them for the grace period, and gives up those that go on.
+    /// Ends what the body began: at once if that was nothing.
     pub(super) async fn close(&self) {
-        let at_work = {
-            let mut state = self.state();
-            state.closed = true;
-            if state.tasks == 0 {
-                return;
-            }
-            mem::take(&mut state.at_work)
-        };
+        if self.state().close() {
+            Box::pin(self.close_children()).await;
+        }
+    }
+
+    /// Cancels the children, waits for them for the grace period, and gives up those that go on.
+    async fn close_children(&self) {
+        let at_work = mem::take(&mut self.state().at_work);
         self.cancel().cancel();
         let until = Instant::now().checked_add(self.feed.setup.calls.grace);
         for (core, mut handle) in at_work.into_values() {

@@ -152,7 +152,12 @@ impl<'s> DriveSetup<'s> {
                 executor.hear_answers(&self.core.run, &self.mail.answers, limits).await
             }
             (Begin::Run { .. }, Some(began)) => {
-                let mut opening = executor.opening(&self.core.run, began).await;
+                let begins = matches!(began, Record::Began { .. });
+                let mut opening = match begins.then(|| executor.queued()).flatten() {
+                    None => LocalExecutor::opening_now(&self.core.run, began),
+                    // Boxed, so that a run without waiting messages stays small.
+                    Some(news) => Box::pin(executor.opening(&self.core.run, began, news)).await,
+                };
                 let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
                 if !opening.iter().any(ends) {
                     opening.extend(records);

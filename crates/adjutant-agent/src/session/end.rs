@@ -179,7 +179,7 @@ impl DriveSetup<'_> {
     }
 
     /// Shows the end of the drive, and gives the log back.
-    pub(super) async fn end(mut self) -> Result<RunResult, Error> {
+    pub(super) async fn end(&mut self) -> Result<RunResult, Error> {
         if let Some(executor) = self.executor.as_mut().filter(|_| self.error.is_none()) {
             // A listener that hears of the end may look at the log.
             self.error = executor.save_all().await.err();
@@ -197,20 +197,23 @@ impl DriveSetup<'_> {
             Some(_) => {}
             None => self.core.tell(self.start, self.mailbox, &result),
         }
-        if let Some(error) = self.error {
+        if let Some(error) = self.error.take() {
             return Err(error);
         }
-        self.core.log = match self.executor {
-            Some(mut executor) => {
+        self.core.log = match &mut self.executor {
+            Some(executor) => {
                 self.core.events = Some(executor.take_events());
-                let writer = executor.into_writer().await?;
+                let writer = executor.saved_writer().await?;
+                self.executor = None;
                 self.core.forget(&writer).await;
                 Some(writer)
             }
-            None => self.log,
+            None => self.log.take(),
         };
-        if let Some(log) = self.core.log.clone() {
-            self.core.keep(&log, &self.setup).await;
+        if let Some(log) = self.core.log.clone()
+            && let Some(due) = self.core.due(&log).await
+        {
+            Box::pin(self.core.keep(&log, &self.setup, due)).await;
         }
         Ok(result)
     }

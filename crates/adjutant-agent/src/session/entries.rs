@@ -64,6 +64,6 @@ impl Core {
         let mut executor = self.quiet_port(&start.setup, log);
         commit(&mut self.run, &mut executor, vec![record]).await?;
         self.events = Some(executor.take_events());
-        executor.into_writer().await
+        executor.saved_writer().await
     }
 }

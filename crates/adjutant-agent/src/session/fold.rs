@@ -102,15 +102,17 @@ impl Fold {
 }
 
 impl Core {
-    /// Keeps a fold beside the log, if enough was recorded since the last one. Nothing depends on it.
+    /// Gives the newest record if enough was recorded since the fold that is kept.
+    pub(super) async fn due(&self, log: &SessionWriter) -> Option<Seq> {
+        let (head, every) = log.keeps().await?;
+        let behind = head.0.saturating_sub(self.kept.0);
+        (behind >= every.max(1) && behind.saturating_mul(4) >= head.0).then_some(head)
+    }
+
+    /// Keeps a fold beside the log, up to its newest record. Nothing depends on it.
     ///
     /// Cancel: nothing is lost.
-    pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup) {
-        let Some((head, every)) = log.keeps().await else { return };
-        let behind = head.0.saturating_sub(self.kept.0);
-        if behind < every.max(1) || behind.saturating_mul(4) < head.0 {
-            return;
-        }
+    pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup, head: Seq) {
         let told = log.threads().told();
         // A log tells the threads at work here in other words.
         let (Some(events), Some(threads)) = (self.events.clone(), told) else { return };

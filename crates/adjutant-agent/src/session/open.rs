@@ -26,7 +26,9 @@ impl Core {
             return Ok(log);
         }
         let (log, _) = self.fold(start, None).await?;
-        self.keep(&log, &start.setup).await;
+        if let Some(due) = self.due(&log).await {
+            self.keep(&log, &start.setup, due).await;
+        }
         let log = self.seed(log, start).await?;
         start.session.queues().restore(&self.run);
         let left = self.run.is_open() && self.run.pauses().next().is_none();
@@ -54,7 +56,7 @@ impl Core {
         commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
         drive(&mut self.run, &mut executor).await?;
         self.events = Some(executor.take_events());
-        executor.into_writer().await
+        executor.saved_writer().await
     }
 
     /// An executor that nobody sees the events of.

@@ -66,7 +66,12 @@ fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
 
 impl Core {
     async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
-        let opened = match self.open(start).await {
+        // What happens once in a session is boxed: a run that waits holds no room for it.
+        let log = match self.log.take() {
+            Some(log) => Ok(log),
+            None => Box::pin(self.open(start)).await,
+        };
+        let opened = match log {
             Ok(log) => {
                 let mail = self.mail(start).await;
                 self.check(start, &mail, log).map(|log| (log, mail))

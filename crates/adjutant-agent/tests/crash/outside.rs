@@ -32,6 +32,7 @@ pub(crate) struct FuelPort {
     outside: Shared,
     busy: BTreeSet<ActivityId>,
     todo: Vec<Activity>,
+    batch: Vec<Arc<Stamped>>,
 }
 
 pub(crate) fn lock(outside: &Shared) -> MutexGuard<'_, Outside> {
@@ -87,7 +88,7 @@ fn reply(turn: u64) -> Reply {
 
 impl FuelPort {
     pub(crate) fn new(outside: &Shared) -> Self {
-        Self { outside: Arc::clone(outside), busy: BTreeSet::new(), todo: Vec::new() }
+        Self { outside: Arc::clone(outside), busy: BTreeSet::new(), todo: Vec::new(), batch: Vec::new() }
     }
 
     fn burn(&self) -> Result<(), Error> {
@@ -165,12 +166,12 @@ impl Executor for FuelPort {
         Ok(vec![record])
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
+    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.burn()?;
-        let stamped = append(&self.outside, records);
+        self.batch = append(&self.outside, records);
         // Written down, and the one who wrote it does not know.
         self.burn()?;
-        Ok(stamped)
+        Ok(&self.batch)
     }
 }
 
