@@ -213,6 +213,7 @@ impl<'s> DriveSetup<'s> {
             if !matches!(exit, Exit::Parked(_)) {
                 return Ok(());
             }
+            executor.save_all().await?;
             // Agents of the run go on while it waits for the outside; what is answered by then is heard.
             let heard = executor.rest().await;
             if heard.is_empty() {

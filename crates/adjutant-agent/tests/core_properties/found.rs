@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     check,
-    plan::{After, Around, Cut, Gear, How, Line, Plan, Poke, Say, Step},
+    plan::{After, Around, Cut, Deed, Gear, How, Line, Plan, Poke, Reaction, Say, Step},
 };
 
 fn agent(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
@@ -97,24 +97,38 @@ fn step(queued: Vec<Lane>) -> Step {
     }
 }
 
-/// A drive that its middleware leaves at this poll, with a message in its queue.
-async fn left_at(polls: usize) {
+/// A drive that its middleware leaves at this poll.
+async fn left_at(polls: usize, first: Step) {
     let gear = Gear { says: vec![Say::Pass], around: vec![Around::Leaves(polls), Around::Prompts], ..bare() };
-    super::property(&Plan { gear, steps: vec![step(vec![Lane::Steering]), step(Vec::new())] }).await;
+    super::property(&Plan { gear, steps: vec![first, step(Vec::new())] }).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn session_goes_on_when_its_drive_was_left_with_a_message_in_the_queue() {
     for polls in 1..24 {
-        left_at(polls).await;
+        left_at(polls, step(vec![Lane::Steering])).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn result_that_was_shown_is_kept_when_the_drive_was_left_after_it_parked() {
+    for polls in 1..48 {
+        left_at(polls, Step { lines: vec![Line::calling(&["away", "fails"])], parallel: 2, ..step(Vec::new()) }).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_ends_when_an_effect_stops_it_again_without_a_turn_since_it_was_allowed_more() {
+    let gear = Gear { deeds: vec![Deed::Stop], reactions: vec![Reaction::Fits(28)], ..bare() };
+    let asks = Step { turns: 3, at_limit: AtLimit::Ask, ..step(Vec::new()) };
+    super::property(&Plan { gear, steps: vec![asks] }).await;
 }
 
 /// A run that parks, a message that is taken back at this event, and another program that goes on.
 async fn withdrawn_at(event: usize) {
     let after = After { how: How::Elsewhere, cut: Cut::Never, choice: 0 };
     let parks = Step {
-        lines: vec![Line::calling("write")],
+        lines: vec![Line::calling(&["write"])],
         pokes: vec![(event, Poke::Withdraw)],
         turns: 3,
         afters: vec![after],

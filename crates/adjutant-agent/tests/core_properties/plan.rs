@@ -258,9 +258,10 @@ fn line() -> impl Strategy<Value = Line> {
 }
 
 impl Line {
-    /// A reply that calls one tool.
-    pub(crate) fn calling(tool: &'static str) -> Self {
-        Self { text: false, calls: vec![(tool, ARGS[0])], void: false, end: End::Said, used: 0 }
+    /// A reply that calls these tools.
+    pub(crate) fn calling(tools: &[&'static str]) -> Self {
+        let calls = tools.iter().map(|tool| (*tool, ARGS[0])).collect();
+        Self { text: false, calls, void: false, end: End::Said, used: 0 }
     }
 
     pub(crate) fn script(&self) -> Script {

@@ -176,6 +176,7 @@ impl Run {
             approved: BTreeSet::new(),
             change: RunChange::default(),
             exhausted: None,
+            overruled: None,
             declined: false,
             cancel: None,
             failure: None,
