@@ -9,6 +9,7 @@ use adjutant_agent::Agent;
 use adjutant_llm::{CallResult, Script, ScriptedModel, Status};
 use adjutant_tool::{CallContext, ToolSpec, tool, tool_fn};
 use serde_json::json;
+use tokio::task::coop;
 
 /// A door that threads wait at until a test lets them go.
 #[derive(Clone, Default)]
@@ -99,4 +100,21 @@ async fn call_ends_in_its_result_when_its_body_panics_as_it_is_dropped() {
     });
     let agent = Agent::new(ScriptedModel::new(script("bomb"))).tool(tool);
     assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::Panicked);
+}
+
+/// Uses up the time of its task, and then waits for its next turn.
+#[tool]
+async fn greedy() -> String {
+    while coop::has_budget_remaining() {
+        coop::consume_budget().await;
+    }
+    coop::consume_budget().await;
+    "done".to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_goes_on_when_it_has_used_up_the_time_of_its_task() {
+    let model = ScriptedModel::new([Script::new().call("greedy", json!({})), Script::new().text("b")]);
+    let result = Agent::new(model).tool(greedy).run("Go.").await.expect("the run finishes");
+    assert_eq!(result.calls[0].result.status, Status::Ok);
 }

@@ -3,7 +3,7 @@
 use std::{
     future::poll_fn,
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicBool},
     task::Poll,
 };
 
@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::{
     LocalExecutor, Performed, after, bound,
     call_handle::{CallHandle, Links},
-    contain::{self, CallEnd, Contained, Spawned, later},
+    contain::{self, CallEnd, Contained, Polled, Spawned, go_on},
     early::Begun,
     prepare::Restore,
     steps::Steps,
@@ -121,10 +121,10 @@ impl CallJob {
             let first = poll_fn(|cx| Poll::Ready(span.in_scope(|| body.as_mut().poll(cx)))).await;
             match first {
                 Poll::Ready(result) => scope.closed(result).await,
-                // Boxed, so that a call which ends at once stays small.
                 Poll::Pending => {
-                    let body = pin!(later(body));
-                    Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone())).await
+                    let is_over = AtomicBool::new(false);
+                    let body = pin!(Polled::new(body, &is_over));
+                    go_on(scope.surround(body, || door.at_rest()).instrument(span.clone()), &is_over).await
                 }
             }
         };

@@ -2,10 +2,14 @@
 
 use std::{
     any::{Any, TypeId},
+    future::poll_fn,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -102,16 +106,18 @@ impl Contained<'_> {
     pub(super) async fn wait(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> CallResult {
         let ended = match futures_util::poll!(body.as_mut()) {
             Poll::Ready(ended) => Some(ended),
-            // Boxed, so that a call which ends at once stays small.
-            Poll::Pending => match Box::pin(self.outlast(pin!(later(body)))).await {
-                Ok(ended) => ended,
-                Err(limit) => {
-                    self.stop.cancel();
-                    let message =
-                        format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
-                    return CallResult::new(Status::TimedOut, message);
+            Poll::Pending => {
+                let is_over = AtomicBool::new(false);
+                match go_on(self.outlast(pin!(Polled::new(body, &is_over))), &is_over).await {
+                    Ok(ended) => ended,
+                    Err(limit) => {
+                        self.stop.cancel();
+                        let message =
+                            format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
+                        return CallResult::new(Status::TimedOut, message);
+                    }
                 }
-            },
+            }
         };
         self.stop.cancel();
         let diverged = ended.as_ref().and_then(|_| self.door.divergence());
@@ -182,13 +188,37 @@ impl Contained<'_> {
     }
 }
 
-/// Goes on with a future that is pending in this very poll: it is not polled twice for one wake.
-pub(super) fn later<F: Future>(mut body: Pin<&mut F>) -> impl Future<Output = F::Output> {
-    let mut is_pending = true;
-    std::future::poll_fn(move |cx| match std::mem::take(&mut is_pending) {
-        true => Poll::Pending,
-        false => body.as_mut().poll(cx),
+/// A future that is pending in this very poll, among others that are polled now: it is not polled twice for one wake.
+pub(super) struct Polled<'a, F> {
+    body: Pin<&'a mut F>,
+    is_over: &'a AtomicBool,
+}
+
+impl<F: Future> Future for Polled<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // Not whether this was polled before: whoever holds it may have had no time left for it in that poll.
+        if self.is_over.load(Ordering::Relaxed) { self.body.as_mut().poll(cx) } else { Poll::Pending }
+    }
+}
+
+impl<'a, F: Future> Polled<'a, F> {
+    pub(super) fn new(body: Pin<&'a mut F>, is_over: &'a AtomicBool) -> Self {
+        Self { body, is_over }
+    }
+}
+
+/// Goes on with what holds a polled future, boxed, so that a call which ends at once stays small; notes that this poll
+/// is over.
+pub(super) async fn go_on<R: Future>(rest: R, is_over: &AtomicBool) -> R::Output {
+    let mut rest = Box::pin(rest);
+    poll_fn(|cx| {
+        let polled = rest.as_mut().poll(cx);
+        is_over.store(true, Ordering::Relaxed);
+        polled
     })
+    .await
 }
 
 fn failed(error: &ToolError) -> CallResult {
@@ -214,7 +244,7 @@ pub(super) struct Spawned(pub(super) JoinHandle<CallEnd>);
 impl Future for Spawned {
     type Output = CallEnd;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.0.poll_unpin(cx).map(|joined| {
             joined.unwrap_or_else(|error| Err(ToolError::failed("the task of the tool was lost").with_source(error)))
         })
