@@ -26,7 +26,10 @@ use std::{
 
 use adjutant_llm::{Entry, Transcript};
 use adjutant_tool::{Cancel, Identity};
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
+    task::coop::unconstrained,
+};
 
 pub(crate) use entries::append;
 pub(crate) use open::look;
@@ -210,7 +213,8 @@ impl Session {
 impl Claim {
     /// A place in the queue, taken at once: before anyone who asks later.
     fn queue(core: Arc<AsyncMutex<Core>>) -> Self {
-        let mut soon = Box::pin(core.lock_owned());
+        // Also when its task has no time left now.
+        let mut soon = Box::pin(unconstrained(core.lock_owned()));
         match soon.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(core) => Claim::Now(core),
             Poll::Pending => Claim::Soon(soon),

@@ -14,7 +14,10 @@ use adjutant_llm::{Call, CallId, CallResult, Status, ToolName};
 use adjutant_tool::{Admitted, Answer, Ask, AskKind, Bound, Toolset};
 use futures_util::FutureExt;
 use serde_json::Value;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    task::coop::unconstrained,
+};
 
 use super::{LocalExecutor, Performed, bound, prepare::Restore};
 use crate::{
@@ -78,7 +81,8 @@ impl LocalExecutor {
 
 /// The next place in the queue, taken at once: calls pass in their order, and never two at a time.
 fn in_line(line: &Arc<Mutex<()>>) -> InLine {
-    let mut place = Box::pin(Arc::clone(line).lock_owned());
+    // Also when its task has no time left now.
+    let mut place = Box::pin(unconstrained(Arc::clone(line).lock_owned()));
     match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(first) => Box::pin(std::future::ready(first)),
         Poll::Pending => place,
