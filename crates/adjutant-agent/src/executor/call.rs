@@ -124,7 +124,9 @@ impl CallJob {
                 Poll::Pending => {
                     let is_over = AtomicBool::new(false);
                     let body = pin!(Polled::new(body, &is_over));
-                    go_on(scope.surround(body, || door.at_rest()).instrument(span.clone()), &is_over).await
+                    // Boxed, so that a call which ends at once stays small.
+                    let rest = Box::pin(scope.surround(body, || door.at_rest()).instrument(span.clone()));
+                    go_on(rest, &is_over).await
                 }
             }
         };

@@ -108,7 +108,8 @@ impl Contained<'_> {
             Poll::Ready(ended) => Some(ended),
             Poll::Pending => {
                 let is_over = AtomicBool::new(false);
-                match go_on(self.outlast(pin!(Polled::new(body, &is_over))), &is_over).await {
+                // Boxed, so that a call which ends at once stays small.
+                match go_on(Box::pin(self.outlast(pin!(Polled::new(body, &is_over)))), &is_over).await {
                     Ok(ended) => ended,
                     Err(limit) => {
                         self.stop.cancel();
@@ -209,16 +210,13 @@ impl<'a, F: Future> Polled<'a, F> {
     }
 }
 
-/// Goes on with what holds a polled future, boxed, so that a call which ends at once stays small; notes that this poll
-/// is over.
-pub(super) async fn go_on<R: Future>(rest: R, is_over: &AtomicBool) -> R::Output {
-    let mut rest = Box::pin(rest);
-    poll_fn(|cx| {
+/// Goes on with what holds a polled future, and notes that this poll is over.
+pub(super) fn go_on<R: Future>(mut rest: Pin<Box<R>>, is_over: &AtomicBool) -> impl Future<Output = R::Output> {
+    poll_fn(move |cx| {
         let polled = rest.as_mut().poll(cx);
         is_over.store(true, Ordering::Relaxed);
         polled
     })
-    .await
 }
 
 fn failed(error: &ToolError) -> CallResult {

@@ -25,8 +25,6 @@ impl DriveSetup<'_> {
     /// The drive within its middleware.
     pub(super) async fn surrounded(&mut self) -> Option<Judged> {
         let setup = Arc::clone(&self.setup);
-        // An append goes on if the drive is left in its middle.
-        let _share = self.log.as_ref().map(|log| log.share());
         let prompts: Arc<[Entry]> = match &self.start.begin {
             Begin::Run { prompts, .. } => prompts.as_slice().into(),
             Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
@@ -118,8 +116,8 @@ impl DriveSetup<'_> {
     /// The drive was left in its middle: nothing of it counts but what is in the log.
     async fn reclaim(&mut self) -> Result<(), Error> {
         let Some(mut executor) = self.executor.take() else { return Ok(()) };
-        // What was shown is kept.
-        executor.save_all().await?;
+        // What was shown is kept, unless its write was left too: then the log tells whether it holds it.
+        let _ = executor.save_all().await;
         let shown = executor.shown();
         drop(executor);
         let hands = (self.mailbox, self.inbox);
