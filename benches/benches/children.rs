@@ -1,7 +1,8 @@
 //! What an agent that is given a task costs beside its own turns, and how much memory each takes while all of them wait.
 //!
 //! A lead that delegates to many at once, against the same agents run by hand; time on one thread, memory in processes of their own.
-//! With names of parts (`time`, `memory`), only those are measured; with `--test`, few times.
+//! The same in one log against separate logs, for each journal. With names of parts (`time`, `logs`, `memory`), only
+//! those are measured; with `--test`, few times.
 #![expect(clippy::print_stdout, reason = "a benchmark")]
 
 #[path = "children/crew.rs"]
@@ -12,7 +13,7 @@ mod spent;
 
 use std::{
     env, fs,
-    process::Command,
+    process::{Command, ExitCode},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -20,15 +21,24 @@ use std::{
     time::Duration,
 };
 
+use adjutant_agent::{Journal, MemoryJournal};
+use adjutant_benches::Rows;
 use adjutant_llm::Gate;
-use crew::{Crew, Waits};
+use adjutant_store::{Postgres, Sqlite};
+use adjutant_testing::PostgresServer;
+use crew::{Crew, Journals, Waits};
 use spent::Spent;
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 /// How many agents are given a task at once.
 const CHILDREN: usize = 100;
-/// What one may cost beside its turns.
-const LIMIT: Duration = Duration::from_micros(50);
+/// What one of a single turn may cost beside it, in microseconds.
+const LIMIT: f64 = 25.0;
+/// How many agents write to one log, how many turns each has, and what that may cost over separate logs.
+const TOGETHER: usize = 50;
+const LONG: u64 = 4;
+const OVER_LOGS: f64 = 1.5;
 /// How many turns each has.
 const TURNS: [u64; 2] = [1, 4];
 /// How often everything is measured, in turns; what others do at the same time counts least in the best.
@@ -37,21 +47,27 @@ const ROUNDS: usize = 60;
 const SIZES: [usize; 3] = [10, 100, 1_000];
 const WAITING: usize = 1_000;
 
-fn main() {
+fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     if let [child, size] = &args[..]
         && child == "waiting"
     {
-        return waiting(size.parse().expect("a number"));
+        waiting(size.parse().expect("a number"));
+        return ExitCode::SUCCESS;
     }
+    let mut rows = Rows::default();
     let wanted = |part: &str| args.iter().all(|arg| arg.starts_with('-')) || args.iter().any(|arg| arg == part);
     let rounds = if args.iter().any(|arg| arg == "--test") { 2 } else { ROUNDS };
     if wanted("time") {
-        TURNS.into_iter().for_each(|turns| time(turns, rounds));
+        TURNS.into_iter().for_each(|turns| time(turns, rounds, &mut rows));
+    }
+    if wanted("logs") {
+        logs(rounds.div_ceil(4), &mut rows);
     }
     if wanted("memory") {
         memory();
     }
+    rows.end()
 }
 
 fn runtime() -> Runtime {
@@ -59,7 +75,7 @@ fn runtime() -> Runtime {
 }
 
 /// Measures a lead and the hand in turns, so that both have the same weather.
-fn time(turns: u64, rounds: usize) {
+fn time(turns: u64, rounds: usize, rows: &mut Rows) {
     let runtime = runtime();
     let crew = Crew::new(turns, Waits::Never);
     let (mut lead, mut hand, mut idle) = (Vec::new(), Vec::new(), Vec::new());
@@ -68,24 +84,56 @@ fn time(turns: u64, rounds: usize) {
         hand.push(Spent::best(1, || runtime.block_on(crew.by_hand(CHILDREN))).computed);
         idle.push(Spent::best(1, || runtime.block_on(crew.delegated(0, CHILDREN))).computed);
     }
-    let [lead, hand, idle] = [lead, hand, idle].map(|mut all| {
-        all.sort();
-        (all[0], all[all.len() / 2])
-    });
-    for (name, of) in [("best", 0), ("median", 1)] {
-        let figure = |pair: (Duration, Duration)| if of == 0 { pair.0 } else { pair.1 };
-        let (lead, hand, idle) = (figure(lead), figure(hand), figure(idle));
-        let over = lead.saturating_sub(idle).saturating_sub(hand) / CHILDREN as u32;
-        println!(
-            "{CHILDREN} agents of {turns} turns, {name} of {rounds}: by hand {:.1} us each, delegated {:.1} us each, over the \
-             hand {:.1} us each (limit {}), ratio {:.2}",
-            us(hand) / CHILDREN as f64,
-            us(lead.saturating_sub(idle)) / CHILDREN as f64,
-            us(over),
-            LIMIT.as_micros(),
-            us(lead) / us(hand),
-        );
+    let [(lead, least), (hand, by_hand), (idle, without)] = [lead, hand, idle].map(median);
+    let over = |lead: f64, hand: f64, idle: f64| (lead - idle - hand) / CHILDREN as f64;
+    let measured =
+        format!("by hand {:.1}, at best {:.1} over it", hand / CHILDREN as f64, over(least, by_hand, without));
+    let limit = if turns == 1 { LIMIT } else { f64::INFINITY };
+    rows.row(
+        &format!("a delegated child of {turns} turns, us over the hand"),
+        &measured,
+        over(lead, hand, idle),
+        limit,
+    );
+}
+
+/// Measures agents whose records share one log, and the same agents with a log each, for each journal.
+fn logs(rounds: usize, rows: &mut Rows) {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    // Beside what is built: temporary files of the system may be in memory.
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let sqlite: Arc<dyn Journal> = Arc::new(Sqlite::open(folder.path().join("db")).expect("a database").journal());
+    let mut journals: Vec<(&str, Journals)> = vec![
+        ("memory", Box::new(|| Arc::new(MemoryJournal::default()))),
+        ("sqlite", Box::new(move || Arc::clone(&sqlite))),
+    ];
+    match PostgresServer::shared() {
+        Ok(server) => {
+            let url = server.database().expect("a database");
+            let postgres = runtime.block_on(async { Postgres::connect(url).await }).expect("a connection");
+            let journal: Arc<dyn Journal> = Arc::new(postgres.journal());
+            journals.push(("postgres", Box::new(move || Arc::clone(&journal))));
+        }
+        Err(why) => println!("postgres: skipped: {why}"),
     }
+    for (name, journals) in journals {
+        let crew = Crew::new(LONG, Waits::Never).kept_by(journals);
+        let (mut one, mut each) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            one.push(Spent::best(1, || runtime.block_on(crew.delegated(TOGETHER, TOGETHER))).computed);
+            each.push(Spent::best(1, || runtime.block_on(crew.by_hand(TOGETHER))).computed);
+        }
+        let [(one, _), (each, _)] = [one, each].map(median);
+        let measured = format!("{:.1} and {:.1} ms of CPU", one / 1e3, each / 1e3);
+        let what = format!("{TOGETHER} children of {LONG} turns in one log over separate logs, {name}");
+        rows.row(&what, &measured, one / each, OVER_LOGS);
+    }
+}
+
+/// The median and the least, in microseconds.
+fn median(mut all: Vec<Duration>) -> (f64, f64) {
+    all.sort();
+    (us(all[all.len() / 2]), us(all[0]))
 }
 
 fn us(time: Duration) -> f64 {

@@ -17,9 +17,10 @@ mod turn;
 
 use std::{
     env,
-    process::{Command, Stdio},
+    process::{Command, ExitCode, Stdio},
 };
 
+use adjutant_benches::Rows;
 use tokio::runtime::{Builder, Runtime};
 
 use measure::Report;
@@ -33,35 +34,38 @@ const CHILDREN: [usize; 2] = [100, 1_000];
 /// By how much a child may cost more when there are many.
 const LINEAR: f64 = 1.2;
 
-fn main() {
+fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     if let ["child", together, n] = words[..] {
         let Report { us, kb } = children::run(together == "together", n.parse().expect("a number"));
-        return println!("{us} {kb}");
+        println!("{us} {kb}");
+        return ExitCode::SUCCESS;
     }
+    let mut rows = Rows::default();
     let chosen = words.iter().any(|word| PARTS.contains(word));
     let wanted = |name: &str| !chosen || words.contains(&name);
     if wanted("build") {
-        turn::build();
+        turn::build(&mut rows);
     }
     if wanted("turn") {
         turn::around();
-        turn::flat();
+        turn::flat(&mut rows);
     }
     if wanted("calls") {
-        turn::calls();
+        turn::calls(&mut rows);
     }
     if wanted("children") {
-        ["one after the other", "together"].into_iter().for_each(children);
+        ["one after the other", "together"].into_iter().for_each(|how| children(how, &mut rows));
     }
     if wanted("compaction") {
-        compaction::compare();
+        compaction::compare(&mut rows);
     }
+    rows.end()
 }
 
 /// Few children beside many, each time in a process of its own.
-fn children(how: &str) {
+fn children(how: &str, rows: &mut Rows) {
     let once = |n: usize| {
         let program = env::current_exe().expect("this program has a path");
         let mut command = Command::new(program);
@@ -78,12 +82,8 @@ fn children(how: &str) {
     for (what, unit, figure) in [("time", "us", time as fn(&Report) -> f64), ("memory", "KB", memory)] {
         let of = |all: &[Report]| median(all.iter().map(figure).collect());
         let (few, many) = (of(&few), of(&many));
-        println!(
-            "children {how}, {what}: {few:.1} {unit} each of {}, {many:.1} {unit} each of {}, ratio {:.2} (limit {LINEAR})",
-            CHILDREN[0],
-            CHILDREN[1],
-            many / few
-        );
+        let what = format!("{what} of a child among {} over one among {}, {how}", CHILDREN[1], CHILDREN[0]);
+        rows.row(&what, &format!("{many:.1} and {few:.1} {unit}"), many / few, LINEAR);
     }
 }
 

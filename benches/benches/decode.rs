@@ -1,15 +1,14 @@
 //! How fast answers are decoded, beside a hand-written reader of the same bytes and beside two crates that split events.
 //!
 //! Ratios are medians of rounds in which all read in turns. `ratios` as an argument prints only these.
-#![expect(clippy::print_stdout, reason = "a benchmark")]
-
 #[path = "decode/floor.rs"]
 mod floor;
 #[path = "decode/streams.rs"]
 mod streams;
 
-use std::{env, hint::black_box, time::Instant};
+use std::{env, hint::black_box, process::ExitCode, time::Instant};
 
+use adjutant_benches::Rows;
 use adjutant_providers::fuzzing::{self, Wire};
 use bytes::Bytes;
 use criterion::{Criterion, Throughput};
@@ -23,6 +22,9 @@ const LONG: usize = 30 * MB;
 const EVENT: usize = 8 * 1024 * 1024;
 /// How often each reader gets its turn for the ratios.
 const ROUNDS: usize = 11;
+/// What decoding may cost over the floor, and a byte of a long stream over one of a shorter.
+const OVER_FLOOR: f64 = 1.5;
+const LINEAR: f64 = 1.2;
 
 /// Reads an answer; gives how much came of it.
 type Reader = fn(&Bytes) -> usize;
@@ -88,7 +90,7 @@ impl Case {
     }
 
     /// Prints our time over that of the others: medians of the rounds, in each of which all read once.
-    fn compare(&self) {
+    fn compare(&self, rows: &mut Rows) {
         let streams = self.streams();
         let rounds: Vec<Vec<Vec<f64>>> =
             (0..ROUNDS).map(|_| streams.iter().map(|it| self.round(it)).collect()).collect();
@@ -96,17 +98,12 @@ impl Case {
             let over = |reader: usize| median(rounds.iter().map(|round| round[at][0] / round[at][reader]));
             let ns = |reader: usize| median(rounds.iter().map(|round| round[at][reader]));
             let ratios: Vec<String> =
-                (1..*count).map(|reader| format!("{} {:.2}", self.readers[reader].0, over(reader))).collect();
-            println!(
-                "{:<10} {size:<19} ours {:.2} ns/B, floor {:.2} ns/B; ours over {} (limit 1.5 over the floor)",
-                self.name,
-                ns(0),
-                ns(1),
-                ratios.join(", ")
-            );
+                (2..*count).map(|reader| format!("{} {:.2}", self.readers[reader].0, over(reader))).collect();
+            let measured = format!("{:.2} and {:.2} ns/B; over others: {}", ns(0), ns(1), ratios.join(", "));
+            rows.row(&format!("decode {}, {size}, over the floor", self.name), &measured, over(1), OVER_FLOOR);
         }
         let linear = median(rounds.iter().map(|round| round[0][0] / round[1][0]));
-        println!("{:<10} 30 MB over 7.5 MB, per byte: {linear:.2} (linear: 1)", self.name);
+        rows.row(&format!("decode {}, 30 MB over 7.5 MB, per byte", self.name), "linear: 1", linear, LINEAR);
     }
 
     /// What each reader takes for a byte of a stream, in nanoseconds.
@@ -126,10 +123,10 @@ fn median(figures: impl Iterator<Item = f64>) -> f64 {
     figures[figures.len() / 2]
 }
 
-fn main() {
+fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let has = |word: &str| words.iter().any(|it| it == word);
-    let cases = cases();
+    let (cases, mut rows) = (cases(), Rows::default());
     if !has("ratios") {
         let mut criterion = Criterion::default().configure_from_args();
         cases.iter().for_each(|case| case.measure(&mut criterion));
@@ -138,6 +135,7 @@ fn main() {
     // Without `--bench` this is a test of the benchmark; with more, criterion is asked for something else.
     if has("--bench") && !words.iter().any(|it| it.starts_with("--") && it != "--bench") {
         let chosen = cases.iter().any(|case| has(case.name));
-        cases.iter().filter(|case| !chosen || has(case.name)).for_each(Case::compare);
+        cases.iter().filter(|case| !chosen || has(case.name)).for_each(|case| case.compare(&mut rows));
     }
+    rows.end()
 }

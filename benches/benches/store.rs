@@ -5,6 +5,8 @@
 
 #[path = "store/bytes.rs"]
 mod bytes;
+#[path = "store/raw.rs"]
+mod raw;
 #[path = "store/spent.rs"]
 mod spent;
 #[path = "store/unfolded.rs"]
@@ -12,9 +14,10 @@ mod unfolded;
 #[path = "store/worker.rs"]
 mod worker;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use adjutant_agent::{Durability, Flush, Journal, LogId, MemoryJournal, Owner, Seq, Stamped};
+use adjutant_benches::Rows;
 use adjutant_store::{JsonlJournal, Postgres, Sqlite};
 use adjutant_testing::PostgresServer;
 use criterion::Criterion;
@@ -30,8 +33,10 @@ use worker::Worker;
 /// How many turns a long session has, and how many a run of it.
 const TURNS: u64 = 10_000;
 const RUN: u64 = 100;
-/// How long opening it may take.
-const OPEN: Duration = Duration::from_millis(150);
+/// How long opening it from its fold may take, in milliseconds, for each store.
+const OPEN: [(&str, f64); 3] = [("sqlite", 50.0), ("postgres", 80.0), ("json lines", 150.0)];
+/// What a turn over SQLite may cost over two commits of the same bytes by hand.
+const OVER_RAW: f64 = 1.15;
 /// At which turn of a log an append is measured.
 const EARLY: u64 = 10;
 const LATE: u64 = 10_000;
@@ -62,7 +67,8 @@ fn stores(folder: &Path, runtime: &Runtime) -> Vec<Store> {
     stores
 }
 
-fn main() {
+fn main() -> ExitCode {
+    let mut rows = Rows::default();
     let (warm_up, measurement) = (Duration::from_millis(500), Duration::from_secs(2));
     let criterion = Criterion::default().sample_size(10).warm_up_time(warm_up).measurement_time(measurement);
     let mut criterion = criterion.configure_from_args();
@@ -70,16 +76,20 @@ fn main() {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     for store in stores(folder.path(), &runtime) {
-        opening(&mut criterion, &runtime, &store);
+        opening(&mut criterion, &runtime, &store, &mut rows);
         appends(&mut criterion, &runtime, &store);
         turns(&mut criterion, &runtime, &store);
         at_once(&runtime, &store);
+        if store.0 == "sqlite" {
+            raw::compare(&runtime, &store.1, folder.path(), &mut rows);
+        }
     }
     criterion.final_summary();
+    rows.end()
 }
 
 /// Opening a session of 10,000 turns, from the fold that is kept beside it and without.
-fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store) {
+fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
     let mut group = criterion.benchmark_group("open 10,000 turns");
     let log = LogId::from("long");
     let agent = Worker::agent(RUN).journal(Arc::clone(journal)).session(log.clone());
@@ -100,7 +110,10 @@ fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store
             agent
         };
         let (Spent { time, computed }, best) = (Spent::median(11, || drop(open())), Spent::best(11, || drop(open())));
-        println!("{name}, {how}: opened in {time:?} (limit {OPEN:?}), {computed:?} of computing; at best {best:?}");
+        let limit =
+            OPEN.iter().find(|(store, _)| store == name && how == "from its fold").map_or(f64::INFINITY, |it| it.1);
+        let measured = format!("{computed:?} of computing, at best {best:?}");
+        rows.row(&format!("{name}: open {seq} records {how}, ms"), &measured, time.as_secs_f64() * 1e3, limit);
         group.bench_function(format!("{name}, {how}"), |bencher| bencher.iter_with_large_drop(open));
     }
     group.finish();

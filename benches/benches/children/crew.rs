@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use adjutant_agent::{Agent, Limits, MemoryJournal};
+use adjutant_agent::{Agent, Journal, Limits, MemoryJournal};
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Chunk, ChunkStream, FinishReason, Gate, Model, ModelInfo, Reply, Request, Script,
     ScriptedModel,
@@ -30,8 +30,12 @@ pub(crate) enum Waits {
     At(Arc<AtomicUsize>, Gate),
 }
 
+/// What keeps the log of an agent.
+pub(crate) type Journals = Box<dyn Fn() -> Arc<dyn Journal> + Send + Sync>;
+
 /// Who is given tasks.
 pub(crate) struct Crew {
+    journals: Journals,
     worker: Agent,
     delegation: Delegation,
 }
@@ -53,7 +57,13 @@ impl Crew {
         let worker = Agent::new(model).tool(look).instructions("You look at files.");
         let (registry, factory) = (Registry::new(), worker.clone());
         registry.register(Profile::new("worker", "Looks at files."), move || factory.new_session());
-        Self { worker, delegation: Delegation::new(registry).max_depth(1) }
+        let journals: Journals = Box::new(|| Arc::new(MemoryJournal::default()));
+        Self { journals, worker, delegation: Delegation::new(registry).max_depth(1) }
+    }
+
+    /// The same agents, whose logs are kept here.
+    pub(crate) fn kept_by(self, journals: Journals) -> Self {
+        Self { journals, ..self }
     }
 
     /// A lead gives this many tasks, so many in one call at most, and all calls in one reply.
@@ -69,7 +79,7 @@ impl Crew {
         }
         let model = ScriptedModel::new([script.delta_chars(1 << 20), Script::new().text("Done.")]);
         let limits = Limits { max_parallel_tools: 64, ..Limits::default() };
-        let lead = Agent::new(model).name("lead").limits(limits).journal(MemoryJournal::default());
+        let lead = Agent::new(model).name("lead").limits(limits).journal((self.journals)());
         let result = self.delegation.install(lead).run("Go.").await.expect("the run finishes");
         let reports = result.calls.iter().map(|call| call.result.details.as_array().map_or(0, Vec::len));
         assert_eq!(reports.sum::<usize>(), tasks);
@@ -81,7 +91,7 @@ impl Crew {
     /// The same agents are given the same tasks, all at once.
     pub(crate) async fn by_hand(&self, tasks: usize) {
         let run = |_| async {
-            let agent = self.worker.new_session().journal(MemoryJournal::default());
+            let agent = self.worker.new_session().journal((self.journals)());
             let context = format!("<delegation_context>\n{CONTEXT}\n</delegation_context>");
             let result = agent.run([context.as_str(), TASK].join("\n")).await.expect("the run finishes");
             assert_eq!(result.text(), "Done.");

@@ -1,6 +1,7 @@
 //! A long run that is compacted several times, beside the same run that is not.
 
 use adjutant_agent::{Agent, EventKind, Limits};
+use adjutant_benches::Rows;
 use adjutant_context::Compact;
 use adjutant_tool::tool;
 
@@ -28,7 +29,7 @@ fn page(
     text
 }
 
-pub(crate) fn compare() {
+pub(crate) fn compare(rows: &mut Rows) {
     let runtime = crate::runtime();
     let bare =
         Agent::new(Caller::new("page", TURNS)).tool(page).limits(Limits { max_turns: None, ..Limits::default() });
@@ -48,11 +49,8 @@ pub(crate) fn compare() {
         with.push(once(&compacted));
     }
     let (without, with) = (median(without), median(with));
-    println!(
-        "{TURNS} turns of 1,000 tokens: {without:.1} us a request, with {folds} compactions at 80 % of 200,000 tokens \
-         {with:.1} us, ratio {:.2} (limit 1.3)",
-        with / without
-    );
+    let what = format!("{TURNS} turns of 1,000 tokens, {folds} compactions over none");
+    rows.row(&what, &format!("{with:.1} and {without:.1} us a request"), with / without, 1.3);
 }
 
 /// How often a run is compacted.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, Limits};
+use adjutant_benches::Rows;
 use adjutant_llm::{Script, ScriptedModel};
 use serde_json::json;
 
@@ -36,7 +37,7 @@ const MANY_CALLS: usize = 4_000;
 const FLAT: f64 = 1.2;
 
 /// An agent with one tool: made, and made and dropped.
-pub(crate) fn build() {
+pub(crate) fn build(rows: &mut Rows) {
     let model = Arc::new(Caller::new("fetch", 1));
     let (mut made, mut dropped) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -50,7 +51,7 @@ pub(crate) fn build() {
         dropped.push((cpu_us() - began) / AGENTS as f64);
     }
     let (made, dropped) = (median(made), median(dropped));
-    println!("an agent with one tool: built in {made:.2} us, built and dropped in {dropped:.2} us (limit 2)");
+    rows.row("an agent with one tool, us", &format!("built and dropped in {dropped:.2}"), made, 2.0);
 }
 
 /// A turn of a short run.
@@ -77,7 +78,7 @@ pub(crate) fn around() {
 }
 
 /// A call among few and among many of one reply.
-pub(crate) fn calls() {
+pub(crate) fn calls(rows: &mut Rows) {
     let runtime = crate::runtime();
     let once = |calls: usize| {
         let asks = (0..calls).fold(Script::new(), |script, n| script.call("fetch", json!({"n": n})));
@@ -88,21 +89,17 @@ pub(crate) fn calls() {
     };
     let (few, many) = (0..LONG_ROUNDS).map(|_| (once(FEW_CALLS), once(MANY_CALLS))).unzip();
     let (few, many) = (median(few), median(many));
-    println!(
-        "one call: {few:.1} us among {FEW_CALLS} of a reply, {many:.1} us among {MANY_CALLS}, ratio {:.2} (limit {FLAT})",
-        many / few
-    );
+    let what = format!("a call among {MANY_CALLS} of a reply over one among {FEW_CALLS}");
+    rows.row(&what, &format!("{many:.1} and {few:.1} us"), many / few, FLAT);
 }
 
 /// A turn of a long run.
-pub(crate) fn flat() {
+pub(crate) fn flat(rows: &mut Rows) {
     for (name, wrap) in [("bare", (|it| it) as fn(Agent) -> Agent), ("5 effects, 3 hooks, 2 middlewares", loaded)] {
         let (early, late) = (0..LONG_ROUNDS).map(|_| long(wrap)).unzip();
         let (early, late) = (median(early), median(late));
-        println!(
-            "one turn, {name}: {early:.1} us at turn {EARLY}, {late:.1} us at turn {LATE}, ratio {:.2} (limit {FLAT})",
-            late / early
-        );
+        let what = format!("turn {LATE} over turn {EARLY}, {name}");
+        rows.row(&what, &format!("{late:.1} and {early:.1} us"), late / early, FLAT);
     }
 }
 

@@ -41,7 +41,7 @@ impl Model for Worker {
         let (turn, attempt) = (request.turn(), request.attempt);
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         reply.usage = Usage { input_uncached: 100, cache_read: 3_000, output: 20, ..Usage::default() };
-        reply.raw_usage = Arc::new(json!({"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 3000}));
+        reply.raw_usage = json!({"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 3000}).into();
         reply.wire_id = Some("msg_01234567890123456789".into());
         let said = "It is said that this is needed. ".repeat(10);
         reply.blocks.push(Arc::new(Block::text(format!("I look at page {turn} now. {said}"))));

@@ -35,7 +35,7 @@ use std::{
 };
 
 use adjutant_llm::{CallId, CallResult, Status};
-use adjutant_tool::{Cancel, Toolset};
+use adjutant_tool::{Cancel, Replay, Toolset};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -58,7 +58,8 @@ use crate::{
     writer::{Author, Batch},
 };
 use adjutant_core::{
-    Activity, ActivityId, CancelBy, Error, EventKind, Executor, Failure, Flush, Log, Record, Run, Stamped, panic_text,
+    Activity, ActivityId, Admission, CancelBy, Error, EventKind, Executor, Failure, Flush, Log, Record, Run, Stamped,
+    panic_text,
 };
 
 /// Performs the activities of one conversation in this process.
@@ -101,6 +102,8 @@ pub struct LocalExecutor {
     asking: Vec<answer::PendingQuestion>,
     /// The calls of the open turn that should not begin.
     stopped: BTreeSet<CallId>,
+    /// The calls of the open turn that only look, as far as this drive admitted them.
+    pure: Vec<CallId>,
     background: Background,
     place: TurnPosition,
     run_budget: run_budget::RunBudget,
@@ -164,6 +167,7 @@ impl LocalExecutor {
             running: Vec::new(),
             asking: Vec::new(),
             stopped: BTreeSet::new(),
+            pure: Vec::new(),
             place: TurnPosition::default(),
             run_budget: run_budget::RunBudget::default(),
         }
@@ -317,6 +321,27 @@ impl LocalExecutor {
         self.feed.show(self.place, self.setup.world.now_ms(), kind);
     }
 
+    /// True if a record must be durable before anything else happens.
+    fn must_last(&self, record: &Record) -> bool {
+        match record {
+            // Calls that only look may run again as if they never had.
+            Record::Launched { calls } => !calls.iter().all(|call| self.pure.contains(call)),
+            Record::Begun { .. }
+            | Record::Noted { .. }
+            | Record::Paused { .. }
+            | Record::Suspended { .. }
+            | Record::Answered { .. }
+            | Record::Resumed { .. }
+            | Record::ChildOpened { .. }
+            | Record::ChildEnded { .. }
+            | Record::Exhausted { .. }
+            | Record::CancelAsked { .. }
+            | Record::Ended { .. }
+            | Record::Overruled { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Follows the records that this executor has committed.
     fn follow(&mut self, stamped: &Stamped) {
         match &stamped.record {
@@ -325,6 +350,10 @@ impl LocalExecutor {
                 self.place.turn = *turn;
                 self.args.clear();
                 self.stopped.clear();
+                self.pure.clear();
+            }
+            Record::Admitted { call, admission: Admission::Allow { replay: Replay::Pure, .. } } => {
+                self.pure.push(*call)
             }
             Record::Returned { call, .. } => self.writer.threads().forget(&self.setup.who.thread, *call),
             Record::Ended { .. } => self.writer.threads().forget_kept(&self.setup.who.thread),
@@ -410,7 +439,7 @@ impl Executor for LocalExecutor {
         if let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) {
             records.splice(at..at, self.kept_ends().await);
         }
-        let lasting = records.iter().any(must_last);
+        let lasting = records.iter().any(|record| self.must_last(record));
         let notes = std::mem::take(&mut self.notes);
         let flush = match (lasting, notes.is_empty()) {
             (true, _) => Some(Flush::Now),
@@ -461,26 +490,6 @@ impl Performed {
     fn nothing(act: ActivityId) -> Self {
         Self { act, records: Vec::new(), tools: None, args: None }
     }
-}
-
-/// True if a record must be durable before anything else happens.
-fn must_last(record: &Record) -> bool {
-    matches!(
-        record,
-        Record::Launched { .. }
-            | Record::Begun { .. }
-            | Record::Noted { .. }
-            | Record::Paused { .. }
-            | Record::Suspended { .. }
-            | Record::Answered { .. }
-            | Record::Resumed { .. }
-            | Record::ChildOpened { .. }
-            | Record::ChildEnded { .. }
-            | Record::Exhausted { .. }
-            | Record::CancelAsked { .. }
-            | Record::Ended { .. }
-            | Record::Overruled { .. }
-    )
 }
 
 impl fmt::Debug for LocalExecutor {

@@ -135,7 +135,7 @@ async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
         let loud = Arc::clone(&loud);
         let usage = move || {
             loud.notify_one();
-            Ok(Chunk::Usage { usage: Default::default(), raw: Arc::default() })
+            Ok(Chunk::Usage { usage: Default::default(), raw: Default::default() })
         };
         Box::pin(stream::iter([Ok(start.clone())]).chain(stream::repeat_with(usage)))
     }));

@@ -4,9 +4,8 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{Block, CallId, Error, ModelId, Reply, ToolName, Usage};
+use crate::{Block, CallId, Error, Extra, ModelId, Reply, ToolName, Usage};
 
 /// A piece of a model's stream.
 ///
@@ -60,7 +59,7 @@ pub enum Chunk {
         /// Normalised.
         usage: Usage,
         /// As the provider said it.
-        raw: Arc<Value>,
+        raw: Extra,
     },
     /// Something about the answer was tolerated.
     Warned {

@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::{
-    Block, BlockKind, Chunk, Error, ErrorKind, FinishReason, ModelId, Reply, Thinking, Usage, message::nothing,
-};
+use crate::{Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, Reply, Thinking, Usage};
 
 /// The largest number of blocks in a reply.
 const MAX_BLOCKS: usize = 4_096;
@@ -14,12 +10,12 @@ const MAX_BLOCKS: usize = 4_096;
 const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 
 /// Folds the chunks of a stream into a reply.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Collector {
     model: Option<ModelId>,
     blocks: Vec<BlockSlot>,
     usage: Usage,
-    raw_usage: Arc<Value>,
+    raw_usage: Extra,
     bytes: usize,
     done: bool,
 }
@@ -40,12 +36,6 @@ pub enum BlockSoFar<'a> {
     Closed(&'a Arc<Block>),
 }
 
-impl Default for Collector {
-    fn default() -> Self {
-        Self { model: None, blocks: Vec::new(), usage: Usage::default(), raw_usage: nothing(), bytes: 0, done: false }
-    }
-}
-
 impl Collector {
     /// Takes the next chunk; gives the reply when it is finished.
     ///
@@ -63,7 +53,7 @@ impl Collector {
             Chunk::Usage { usage, raw } => {
                 self.started()?;
                 self.usage = *usage;
-                self.raw_usage = Arc::clone(raw);
+                self.raw_usage = raw.clone();
             }
             Chunk::Warned { .. } => self.started()?,
             Chunk::Retracted { .. } => {
@@ -97,7 +87,7 @@ impl Collector {
     pub fn so_far(&self) -> Option<Reply> {
         let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;
-        reply.raw_usage = Arc::clone(&self.raw_usage);
+        reply.raw_usage = self.raw_usage.clone();
         reply.blocks = self.blocks.iter().cloned().filter_map(BlockSlot::so_far).collect();
         Some(reply)
     }

@@ -10,7 +10,6 @@ mod user;
 pub use content::{Content, Document, Image, Source};
 pub use extra::Extra;
 pub use id::{CallId, CallIdError, EntryId, ModelId, ThreadId, ToolName};
-pub(crate) use reply::nothing;
 pub use reply::{Block, Call, FinishReason, Reply, Text, Thinking};
 pub use result::{CallResult, Status, Terminate};
 pub use user::{Origin, UserMessage};

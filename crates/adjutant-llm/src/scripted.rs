@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, Extra, FinishReason, Model, ModelInfo, Reply,
     Request, Thinking, Usage, Warning,
 };
 
@@ -265,7 +265,7 @@ impl Script {
         }
         let estimate = Usage { input_uncached: request.entries.tokens(), output: 10, ..Usage::default() };
         reply.usage = self.usage.unwrap_or(estimate);
-        items.push_back(chunk(Chunk::Usage { usage: reply.usage, raw: Arc::default() }));
+        items.push_back(chunk(Chunk::Usage { usage: reply.usage, raw: Extra::default() }));
         reply
     }
 }

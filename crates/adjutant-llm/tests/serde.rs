@@ -134,7 +134,7 @@ fn reply_reads_back_when_it_has_every_block() {
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     reply.raw_stop = Some("end_turn".into());
     reply.usage = usage(1);
-    reply.raw_usage = Arc::new(json!({"input_tokens": 9_007_199_254_740_993_u64}));
+    reply.raw_usage = json!({"input_tokens": 9_007_199_254_740_993_u64}).into();
     reply.wire_id = Some("msg_1".into());
     let shape = json!({
         "model": "vendor/model", "stop": "end", "raw_stop": "end_turn", "wire_id": "msg_1", "usage": usage_shape(1),

@@ -1,11 +1,10 @@
 //! Counts of tokens as servers write them, and the usage that they stand in as far as it is kept. Pure.
 
-use std::sync::Arc;
-
+use adjutant_llm::Extra;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
-use crate::raw_usage::{MAX_BYTES, MAX_DEPTH, weight, whole};
+use crate::raw_usage::{MAX_BYTES, MAX_DEPTH, whole};
 
 /// Reads a count: a whole number, also one that is written as a float. Anything else is none.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
@@ -20,9 +19,28 @@ pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer
 }
 
 /// The usage as it came; `null` if it is larger or deeper than any true one.
-pub(crate) fn kept(raw: &str) -> Arc<Value> {
-    let value = if raw.len() > MAX_BYTES { Value::Null } else { serde_json::from_str(raw).unwrap_or_default() };
-    Arc::new(if weight(&value, MAX_DEPTH).is_some() { value } else { Value::Null })
+pub(crate) fn kept(raw: &RawValue) -> Extra {
+    let is_true = raw.get().len() <= MAX_BYTES && depth(raw.get()) <= MAX_DEPTH;
+    if is_true { Extra::from(raw) } else { Extra::default() }
+}
+
+/// The depth to which a JSON text is nested.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if std::mem::take(&mut escaped) => {}
+            b'\\' => escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_text => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Parts of the input, in a usage of either wire of OpenAI.
@@ -45,7 +63,7 @@ pub(crate) struct OutputDetails {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -81,7 +99,10 @@ mod tests {
 
     #[test]
     fn usage_is_kept_when_it_is_small_and_flat() {
+        let kept = |text: &str| kept(serde_json::from_str(text).expect("JSON"));
         assert_eq!(*kept(r#"{"a":{"b":[1]}}"#), json!({"a": {"b": [1]}}));
+        let brackets = r#"{"a\"[[[[[[[[[[[[[[[[[[":"\\"}"#;
+        assert_eq!(*kept(brackets), serde_json::from_str::<Value>(brackets).expect("JSON"));
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_ne!(*kept(&nested(MAX_DEPTH)), Value::Null);
         assert_eq!(*kept(&nested(MAX_DEPTH + 1)), Value::Null);

@@ -13,7 +13,7 @@ mod wish;
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, FinishReason, Model, ModelInfo, Price, Reply,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Extra, FinishReason, Model, ModelInfo, Price, Reply,
     Request, RequestOption, Usage, Warning, WarningKind,
 };
 use futures_util::stream;
@@ -123,9 +123,9 @@ impl<'a> Speech<'a> {
         let tools = self.request.tools.iter().map(|tool| Estimate.count(&tool.description));
         let asked = self.request.entries.tokens() + Estimate.count(&self.request.system) + tools.sum::<u64>();
         let usage = Usage { input_uncached: asked, output, ..Usage::default() };
-        let raw = Arc::new(json!({"estimated": true}));
+        let raw = Extra::from(json!({"estimated": true}));
         self.reply.usage = usage;
-        self.reply.raw_usage = Arc::clone(&raw);
+        self.reply.raw_usage = raw.clone();
         self.chunks.push(Chunk::Usage { usage, raw });
         self.chunks.push(Chunk::Done(Arc::new(self.reply)));
         self.chunks

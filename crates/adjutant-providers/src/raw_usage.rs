@@ -1,7 +1,8 @@
 //! The usage as a provider reports it, unchanged: gathered over the events of an answer, and kept within bounds. Pure.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
+use adjutant_llm::Extra;
 use serde_json::{Map, Value, value::RawValue};
 
 /// The most bytes of a usage that is kept, and of all that is gathered.
@@ -52,14 +53,14 @@ impl RawUsage {
     }
 
     /// All of it so far.
-    pub(crate) fn value(&self) -> Arc<Value> {
-        Arc::new(Value::Object(self.members.clone()))
+    pub(crate) fn value(&self) -> Extra {
+        Value::Object(self.members.clone()).into()
     }
 
     /// All of it, if there is any.
-    pub(crate) fn take(&mut self) -> Option<Arc<Value>> {
+    pub(crate) fn take(&mut self) -> Extra {
         let members = std::mem::take(self).members;
-        (!members.is_empty()).then(|| Arc::new(Value::Object(members)))
+        if members.is_empty() { Extra::default() } else { Value::Object(members).into() }
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn whole(number: f64) -> Option<u64> {
 }
 
 /// About how many bytes a value takes as text; nothing if it is nested deeper than this, its holder included.
-pub(crate) fn weight(value: &Value, depth: usize) -> Option<usize> {
+fn weight(value: &Value, depth: usize) -> Option<usize> {
     let inner = depth.checked_sub(1)?;
     match value {
         Value::String(text) => Some(text.len() + 3),
@@ -113,8 +114,8 @@ mod tests {
         assert!(!add(&mut usage, r#"{"a":1,"b":null}"#));
         assert!(add(&mut usage, r#"{"a":null,"b":[2]}"#));
         assert_eq!(*usage.value(), json!({"a": 1, "b": [2]}));
-        assert_eq!(usage.take(), Some(Arc::new(json!({"a": 1, "b": [2]}))));
-        assert_eq!(usage.take(), None);
+        assert_eq!(*usage.take(), json!({"a": 1, "b": [2]}));
+        assert_eq!(*usage.take(), Value::Null);
     }
 
     #[test]

@@ -397,3 +397,19 @@ async fn numbers_and_lines_without_end_are_damage_and_stop_nobody() {
     assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
     assert_eq!(journal.list(&LogQuery::default()).await.expect("it is passed over").logs.len(), 0);
 }
+
+#[tokio::test]
+async fn fork_has_the_fold_that_stands_for_its_records() {
+    let folder = folder();
+    let (journal, log) = open(&folder);
+    let mut held = own(&journal, &log).await;
+    append(&mut *held, &batch(1, 4)).await;
+    let fold = Folded { seq: Seq(3), format: "test".into(), bytes: "fold".into() };
+    held.keep(fold.clone()).await.expect("it is kept");
+    let sessions = Sessions::new(Arc::new(journal.clone()));
+    for (at, expect) in [(None, Some(&fold)), (Some(Seq(3)), Some(&fold)), (Some(Seq(2)), None)] {
+        let to = LogId::from(format!("at {at:?}"));
+        sessions.fork(&log, at, &to).await.expect("it is forked");
+        assert_eq!(journal.folded(&to).await.expect("it is read").as_ref(), expect, "{at:?}");
+    }
+}

@@ -47,6 +47,10 @@ impl Sessions {
             };
             half.push(chain.take(stored?)?).await?;
         }
-        Ok(())
+        match self.journal.folded(from).await {
+            Ok(Some(folded)) if folded.seq <= at => half.keep(folded).await,
+            // Derived data: without it the fork opens later.
+            _ => Ok(()),
+        }
     }
 }

@@ -8,8 +8,8 @@ use super::{Sessions, invalid};
 use crate::{
     digest::Digest,
     journal::{
-        Attachment, Flush, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogQuery, Owner, SessionMeta,
-        Stamped,
+        Attachment, Flush, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogQuery, Owner,
+        SessionMeta, Stamped,
     },
     number::{PostNo, Seq},
     record::Record,
@@ -68,6 +68,15 @@ impl Half {
         self.batch.push(stamped);
         self.bytes += bytes;
         Ok(())
+    }
+
+    /// Keeps a fold of the first records that were added, where that is of use.
+    pub(super) async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
+        if self.log.keeps().is_none() {
+            return Ok(());
+        }
+        self.save(Flush::Lazy).await?;
+        self.log.keep(folded).await
     }
 
     /// An attachment of a record that was added before.

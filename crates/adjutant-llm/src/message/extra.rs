@@ -1,19 +1,37 @@
-//! Data that only the provider of a block understands: kept exactly, sent back to the same model alone.
+//! Data that only the provider of a reply understands: kept exactly, sent back to the same model alone.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-/// JSON that a wire keeps beside a block, or nothing; cheap to clone.
+/// JSON that a wire keeps, or nothing; cheap to clone. Text is read when its value is looked at first.
 ///
-/// The wire that made a block chooses the shape; other wires ignore it. `null` is nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Extra(Option<Arc<Value>>);
+/// The wire that made it chooses the shape; other wires ignore it. `null` is nothing.
+#[derive(Clone, Default)]
+pub struct Extra(Option<Arc<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    text: Box<str>,
+    value: OnceLock<Value>,
+}
 
 impl From<Value> for Extra {
     fn from(value: Value) -> Self {
-        Self((!value.is_null()).then(|| Arc::new(value)))
+        Self((!value.is_null()).then(|| Arc::new(Kept { value: value.into(), ..Kept::default() })))
+    }
+}
+
+/// Text that cannot be a value, such as a number beyond a float, is nothing.
+impl From<&RawValue> for Extra {
+    fn from(raw: &RawValue) -> Self {
+        let text = raw.get();
+        Self((text != "null").then(|| Arc::new(Kept { text: text.into(), ..Kept::default() })))
     }
 }
 
@@ -22,7 +40,30 @@ impl Deref for Extra {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        self.0.as_deref().unwrap_or(&Value::Null)
+        self.0.as_deref().map_or(&Value::Null, |kept| kept.value.get_or_init(|| read(&kept.text)))
+    }
+}
+
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+impl PartialEq for Extra {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+/// True if it was made of this text, byte for byte.
+impl PartialEq<RawValue> for Extra {
+    fn eq(&self, raw: &RawValue) -> bool {
+        self.0.as_ref().is_some_and(|kept| *kept.text == *raw.get())
+    }
+}
+
+impl fmt::Debug for Extra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Extra").field(&**self).finish()
     }
 }
 

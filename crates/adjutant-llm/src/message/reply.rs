@@ -1,6 +1,6 @@
 //! The reply of a model: blocks in order, the reason of its end, and its cost.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -26,8 +26,8 @@ pub struct Reply {
     #[serde(default)]
     pub usage: Usage,
     /// The usage as the provider told it; `null` if it told nothing.
-    #[serde(default, skip_serializing_if = "is_null")]
-    pub raw_usage: Arc<Value>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub raw_usage: Extra,
     /// The provider's id of the reply, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub wire_id: Option<Arc<str>>,
@@ -122,12 +122,6 @@ pub enum FinishReason {
     Interrupted,
 }
 
-/// `null`, in one allocation for all.
-pub(crate) fn nothing() -> Arc<Value> {
-    static NOTHING: LazyLock<Arc<Value>> = LazyLock::new(Arc::default);
-    Arc::clone(&NOTHING)
-}
-
 impl Reply {
     /// An empty reply of a model.
     pub fn new(model: ModelId, stop: FinishReason) -> Self {
@@ -137,7 +131,7 @@ impl Reply {
             stop,
             raw_stop: None,
             usage: Usage::default(),
-            raw_usage: nothing(),
+            raw_usage: Extra::default(),
             wire_id: None,
         }
     }
@@ -221,8 +215,4 @@ impl Call {
     pub fn new(id: CallId, name: impl Into<ToolName>, args: impl Into<Arc<str>>) -> Self {
         Self { id, wire_id: None, name: name.into(), args: args.into(), extra: Extra::default() }
     }
-}
-
-fn is_null(value: &Arc<Value>) -> bool {
-    value.is_null()
 }

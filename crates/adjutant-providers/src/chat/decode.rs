@@ -1,6 +1,7 @@
 //! Chunks of the OpenAI Chat Completions API as chunks of ours. Pure: state and an event give chunks.
 
 mod calls;
+mod frame;
 mod usage;
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
@@ -22,9 +23,10 @@ use crate::{
     driver::{Decode, Finish, Flow},
     overflow,
     sse::Frame,
-    text::{Loose, fill},
+    text::{Few, Loose, fill},
 };
 use calls::OpenCall;
+use frame::Around;
 
 /// Source: the streaming guide of Chat Completions, 2026-08.
 const DONE: &str = "[DONE]";
@@ -48,11 +50,12 @@ pub(super) struct Decoder {
     details: Vec<Value>,
     notes: Notes,
     usage: Usage,
-    raw_usage: Option<(Box<str>, Arc<Value>)>,
+    raw_usage: Option<Extra>,
     finish: Option<Arc<str>>,
     refused: bool,
     done: bool,
     wire_id: Option<Arc<str>>,
+    around: Around,
 }
 
 /// The sources of the text, as far as no block holds them yet.
@@ -95,6 +98,7 @@ impl Decoder {
             refused: false,
             done: false,
             wire_id: None,
+            around: Around::default(),
         }
     }
 
@@ -269,15 +273,16 @@ impl Decoder {
 
     /// Takes a usage; one that says the same again is left out.
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let Some(raw) = raw.map(RawValue::get) else { return Ok(()) };
-        if raw == "null" || self.raw_usage.as_ref().is_some_and(|(known, _)| **known == *raw) {
+        let Some(raw) = raw else { return Ok(()) };
+        let text = raw.get();
+        if text == "null" || self.raw_usage.as_ref().is_some_and(|known| known == raw) {
             return Ok(());
         }
-        let Ok(said) = serde_json::from_str::<wire::Usage>(raw) else { return Ok(()) };
+        let Ok(said) = serde_json::from_str::<wire::Usage>(text) else { return Ok(()) };
         self.usage = usage::normal(&said);
-        let value = counts::kept(raw);
-        self.raw_usage = Some((raw.into(), Arc::clone(&value)));
-        out.push_back(Chunk::Usage { usage: self.usage, raw: value });
+        let kept = counts::kept(raw);
+        self.raw_usage = Some(kept.clone());
+        out.push_back(Chunk::Usage { usage: self.usage, raw: kept });
         Ok(())
     }
 
@@ -320,7 +325,11 @@ impl Decode for Decoder {
             return Err(self.refusal(data));
         }
         let mut completion = Completion { knows_id: self.wire_id.is_some(), ..Completion::default() };
-        fill(data, &mut completion).map_err(|_| unreadable(data))?;
+        if !self.around.read(data, &mut completion.choices) {
+            completion.choices = Few::default();
+            fill(data, &mut completion).map_err(|_| unreadable(data))?;
+            self.around.learn(data, &completion);
+        }
         if completion.error.is_some_and(|error| error.get() != "null") {
             return Err(self.refusal(data));
         }
@@ -366,7 +375,7 @@ impl Decode for Decoder {
         let finish = self.finish();
         reply.raw_stop = self.finish.take();
         reply.usage = self.usage;
-        reply.raw_usage = self.raw_usage.take().map(|(_, value)| value).unwrap_or_default();
+        reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
         match overflow::ignored(&self.info, &reply).filter(|_| self.silent_overflow) {
             Some(error) => Err(error),

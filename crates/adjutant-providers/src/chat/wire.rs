@@ -173,6 +173,14 @@ pub(super) struct Completion<'a> {
     pub(super) search_results: Option<&'a RawValue>,
 }
 
+impl Completion<'_> {
+    /// True if it says something beside its choices and its id.
+    pub(super) fn says_more(&self) -> bool {
+        let others = [self.usage, self.error, self.x_groq, self.citations, self.search_results];
+        others.into_iter().flatten().any(|raw| raw.get() != "null")
+    }
+}
+
 /// Source: groq-python, `XGroq`, 2026.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Groq<'a> {

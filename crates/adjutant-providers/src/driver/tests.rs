@@ -84,7 +84,7 @@ fn render(items: &[Result<Chunk, Error>]) -> String {
             Ok(Chunk::Open { block, kind }) => format!("open {block} {}", json(kind)),
             Ok(Chunk::Delta { block, text }) => format!("delta {block} {text:?}"),
             Ok(Chunk::Close { block, content }) => format!("close {block} {}", json(&**content)),
-            Ok(Chunk::Usage { usage, raw }) => format!("usage {} raw {raw}", json(usage)),
+            Ok(Chunk::Usage { usage, raw }) => format!("usage {} raw {}", json(usage), **raw),
             Ok(Chunk::Warned { warning }) => format!("warned {}", json(warning)),
             Ok(Chunk::Done(reply)) => format!("done {}", json(&**reply)),
             Ok(other) => format!("{other:?}"),

@@ -317,7 +317,7 @@ impl Decode for Decoder {
         reply.blocks = self.blocks.take();
         reply.raw_stop = Some(raw_stop);
         reply.usage = self.usage;
-        reply.raw_usage = self.raw_usage.take().unwrap_or_default();
+        reply.raw_usage = self.raw_usage.take();
         reply.wire_id = self.wire_id.take();
         finish.settle(reply, out)
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Chunk, Error, ErrorKind, FinishReason, ModelId, ModelInfo, Reply, Usage};
+use adjutant_llm::{Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Usage};
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -49,7 +49,7 @@ pub(super) struct Decoder {
     model: ModelId,
     items: Items,
     usage: Usage,
-    raw_usage: Option<Arc<Value>>,
+    raw_usage: Extra,
     ending: Option<Ending>,
     wire_id: Option<Arc<str>>,
 }
@@ -67,7 +67,7 @@ impl Decoder {
             model: info.id.clone(),
             items: Items::new(info.provider().into(), place),
             usage: Usage::default(),
-            raw_usage: None,
+            raw_usage: Extra::default(),
             ending: None,
             wire_id: None,
         }
@@ -185,12 +185,11 @@ impl Decoder {
     }
 
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
-        let Some(raw) = raw.map(RawValue::get) else { return };
-        let Ok(said) = serde_json::from_str::<wire::Usage>(raw) else { return };
-        let value = counts::kept(raw);
+        let Some(raw) = raw else { return };
+        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else { return };
         self.usage = normal(&said);
-        self.raw_usage = Some(Arc::clone(&value));
-        out.push_back(Chunk::Usage { usage: self.usage, raw: value });
+        self.raw_usage = counts::kept(raw);
+        out.push_back(Chunk::Usage { usage: self.usage, raw: self.raw_usage.clone() });
     }
 
     /// An answer that failed: it holds the error.
@@ -263,7 +262,7 @@ impl Decode for Decoder {
         reply.blocks = blocks;
         reply.raw_stop = Some(ending.raw);
         reply.usage = self.usage;
-        reply.raw_usage = self.raw_usage.take().unwrap_or_default();
+        reply.raw_usage = std::mem::take(&mut self.raw_usage);
         reply.wire_id = self.wire_id.take();
         finish.settle(reply, out)
     }

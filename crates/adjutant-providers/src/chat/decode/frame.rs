@@ -1,0 +1,109 @@
+//! What stands around the choices of an event: most events of a stream repeat it, and it is read once.
+
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, IgnoredAny},
+};
+use serde_json::{Deserializer, value::RawValue};
+
+use crate::{
+    chat::wire::{Choice, Completion},
+    text::{Few, Place},
+};
+
+/// The largest number of bytes that are remembered of an event.
+const MAX_BYTES: usize = 4_096;
+/// How often events may differ from the one before, until none is compared any more.
+const MAX_MISSES: u8 = 8;
+
+/// The text before and after the choices of an event that said nothing beside them.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    head: Box<str>,
+    tail: Box<str>,
+    misses: u8,
+}
+
+#[derive(Deserialize)]
+struct Located<'a> {
+    #[serde(borrow)]
+    choices: &'a RawValue,
+}
+
+impl Around {
+    /// Reads the choices of an event that repeats what is known; what it read counts only if it says so.
+    pub(super) fn read<'a>(&self, data: &'a str, choices: &mut Few<Choice<'a>>) -> bool {
+        let Some(rest) = data.strip_prefix(&*self.head).filter(|_| !self.head.is_empty()) else { return false };
+        let mut reader = Deserializer::from_str(rest);
+        if Place(choices).deserialize(&mut reader).is_err() {
+            return false;
+        }
+        let read = reader.into_iter::<IgnoredAny>().byte_offset();
+        rest[read..] == *self.tail
+    }
+
+    /// Remembers an event that was read as a whole, if nothing beside its choices says anything.
+    pub(super) fn learn(&mut self, data: &str, completion: &Completion<'_>) {
+        if self.misses == MAX_MISSES || completion.says_more() {
+            return;
+        }
+        self.misses += 1;
+        self.head = Box::default();
+        let Ok(Located { choices }) = serde_json::from_str(data) else { return };
+        // They are a part of the event's text, and borrowed from it.
+        let at = choices.get().as_ptr().addr() - data.as_ptr().addr();
+        if self.misses < MAX_MISSES && data.len() - choices.get().len() <= MAX_BYTES {
+            (self.head, self.tail) = (data[..at].into(), data[at + choices.get().len()..].into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::VecDeque, sync::Arc};
+
+    use adjutant_llm::{Chunk, ModelInfo};
+
+    use super::super::Decoder;
+    use crate::{blocks::CallIdSeed, driver::Decode, sse::Frame};
+
+    /// What a stream of events says, each read with what is known of those before it, or by a decoder of its own.
+    fn said(events: &[String], alone: bool) -> (String, bool) {
+        let new = || Decoder::new(Arc::new(ModelInfo::new("test/model")), false, CallIdSeed { turn: 1, attempt: 0 });
+        let (mut decoder, mut out, mut is_broken) = (new(), VecDeque::new(), false);
+        for data in events {
+            if alone {
+                decoder.around = super::Around::default();
+            }
+            is_broken |= decoder.frame(Frame { event: "", data }, &mut out).is_err();
+        }
+        let deltas = out.into_iter().map(|chunk| match chunk {
+            Chunk::Delta { text, .. } => text,
+            Chunk::Usage { usage, .. } => format!("<{}>", usage.output),
+            _ => String::new(),
+        });
+        (deltas.collect(), is_broken)
+    }
+
+    #[test]
+    fn event_says_the_same_when_those_before_it_are_known() {
+        let event = |head: &str, text: &str, tail: &str| {
+            format!(r#"{{"id":"a",{head}"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]{tail}}}"#)
+        };
+        let plain = |text| event("", text, r#","usage":null"#);
+        let spent = r#","usage":{"completion_tokens":7}"#;
+        let streams = [
+            vec![plain("a"), plain("b"), plain("c")],
+            vec![plain("a"), event("", "b", spent), plain("c"), event("", "d", spent)],
+            vec![plain("a"), event("", "b", r#","choices":[{"delta":{"content":"B"}}]"#), plain("c")],
+            vec![event(r#""usage":{"completion_tokens":3},"#, "a", ""), event("", "b", ""), event("", "c", "")],
+            vec![plain("a"), plain("b"), event("", "c", r#","error":{"message":"no"}"#)],
+            vec![plain("a"), plain("b").replace("]", "]]"), plain("c").replace("[", "")],
+            vec![plain("a"), r#"{"id":"a","choices":null,"usage":null}"#.into(), plain("b")],
+            (0..40).map(|n| event("", &n.to_string(), &format!(r#","obfuscation":"{n}""#))).collect(),
+        ];
+        for events in streams {
+            assert_eq!(said(&events, false), said(&events, true), "{events:?}");
+        }
+    }
+}
