@@ -125,8 +125,8 @@ struct Current {
     approved: BTreeSet<ToolName>,
     change: RunChange,
     exhausted: Option<Limit>,
-    /// The limit of an effect that was extended last, and the number of turns at that time.
-    overruled: Option<(Limit, u32)>,
+    /// The limit without a number of its own that was extended last, and the number of turns at that time.
+    extended: Option<(Limit, u32)>,
     /// True if going on beyond a limit was declined.
     declined: bool,
     cancel: Option<CancelBy>,

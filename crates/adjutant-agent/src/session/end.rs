@@ -116,8 +116,8 @@ impl DriveSetup<'_> {
     /// The drive was left in its middle: nothing of it counts but what is in the log.
     async fn reclaim(&mut self) -> Result<(), Error> {
         let Some(mut executor) = self.executor.take() else { return Ok(()) };
-        // What was shown is kept, unless its write was left too: then the log tells whether it holds it.
-        let _ = executor.save_all().await;
+        // What was shown is kept, unless its write was left too, or hangs: then the log tells whether it holds it.
+        let _ = tokio::time::timeout(self.setup.calls.grace, executor.save_all()).await;
         let shown = executor.shown();
         drop(executor);
         let hands = (self.mailbox, self.inbox);

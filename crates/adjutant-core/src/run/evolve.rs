@@ -176,7 +176,7 @@ impl Run {
             approved: BTreeSet::new(),
             change: RunChange::default(),
             exhausted: None,
-            overruled: None,
+            extended: None,
             declined: false,
             cancel: None,
             failure: None,

@@ -54,10 +54,10 @@ impl Current {
         self.pauses.get(at as usize).is_some_and(|asked| asked.answer.is_some())
     }
 
-    /// Asks whether the run may go on beyond a limit; `None` once that was asked and declined, or if an effect that was
-    /// overruled stops the run again before another turn: that question would be asked without end.
+    /// Asks whether the run may go on beyond a limit; `None` once that was asked and declined, or if an effect
+    /// stops the run again before another turn since it was extended: that question would be asked without end.
     pub(super) fn ask_for_more(&self, limit: &Limit, thread: &adjutant_llm::ThreadId, busy: &Busy) -> Option<Next> {
-        let in_vain = self.overruled.as_ref().is_some_and(|(last, turns)| (last, *turns) == (limit, self.turns));
+        let in_vain = self.extended.as_ref().is_some_and(|(last, turns)| (last, *turns) == (limit, self.turns));
         if self.declined || in_vain || self.limits.unattended {
             return None;
         }

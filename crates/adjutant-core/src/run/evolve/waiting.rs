@@ -144,7 +144,7 @@ impl Current {
             Some(Limit::Time) => caps.wall_ms = raised(caps.wall_ms),
             Some(Limit::Requests) => caps.requests = raised(caps.requests),
             Some(Limit::ToolCalls) => caps.tool_calls = raised(caps.tool_calls),
-            Some(named) => self.overruled = Some((named, self.turns)),
+            Some(numberless) => self.extended = Some((numberless, self.turns)),
             None => {}
         }
         self.exhausted = None;
