@@ -89,12 +89,7 @@ fn time(turns: u64, rounds: usize, rows: &mut Rows) {
     let measured =
         format!("by hand {:.1}, at best {:.1} over it", hand / CHILDREN as f64, over(least, by_hand, without));
     let limit = if turns == 1 { LIMIT } else { f64::INFINITY };
-    rows.row(
-        &format!("a delegated child of {turns} turns, us over the hand"),
-        &measured,
-        over(lead, hand, idle),
-        limit,
-    );
+    rows.row(&format!("a delegated child, turns: {turns}, us over the hand"), &measured, over(lead, hand, idle), limit);
 }
 
 /// Measures agents whose records share one log, and the same agents with a log each, for each journal.

@@ -113,7 +113,7 @@ fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store
         let limit =
             OPEN.iter().find(|(store, _)| store == name && how == "from its fold").map_or(f64::INFINITY, |it| it.1);
         let measured = format!("{computed:?} of computing, at best {best:?}");
-        rows.row(&format!("{name}: open {seq} records {how}, ms"), &measured, time.as_secs_f64() * 1e3, limit);
+        rows.row(&format!("{name}: open {TURNS} turns {how}, ms"), &measured, time.as_secs_f64() * 1e3, limit);
         group.bench_function(format!("{name}, {how}"), |bencher| bencher.iter_with_large_drop(open));
     }
     group.finish();

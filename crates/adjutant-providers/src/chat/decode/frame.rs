@@ -11,9 +11,9 @@ use crate::{
     text::{Few, Place},
 };
 
-/// The largest number of bytes that are remembered of an event.
+/// The largest number of bytes of an event that is remembered.
 const MAX_BYTES: usize = 4_096;
-/// How often events may differ from the one before, until none is compared any more.
+/// How often an event is remembered or read twice, until none is compared any more.
 const MAX_MISSES: u8 = 8;
 
 /// The text before and after the choices of an event that said nothing beside them.
@@ -32,29 +32,28 @@ struct Located<'a> {
 
 impl Around {
     /// Reads the choices of an event that repeats what is known; what it read counts only if it says so.
-    pub(super) fn read<'a>(&self, data: &'a str, choices: &mut Few<Choice<'a>>) -> bool {
+    pub(super) fn read<'a>(&mut self, data: &'a str, choices: &mut Few<Choice<'a>>) -> bool {
         let Some(rest) = data.strip_prefix(&*self.head).filter(|_| !self.head.is_empty()) else { return false };
         let mut reader = Deserializer::from_str(rest);
-        if Place(choices).deserialize(&mut reader).is_err() {
-            return false;
+        let is_read = Place(choices).deserialize(&mut reader).is_ok();
+        if is_read && rest[reader.into_iter::<IgnoredAny>().byte_offset()..] == *self.tail {
+            return true;
         }
-        let read = reader.into_iter::<IgnoredAny>().byte_offset();
-        rest[read..] == *self.tail
+        // It is read again as a whole.
+        (self.head, self.misses) = (Box::default(), self.misses + 1);
+        false
     }
 
-    /// Remembers an event that was read as a whole, if nothing beside its choices says anything.
+    /// Remembers an event that was read as a whole, if it is small and nothing beside its choices says anything.
     pub(super) fn learn(&mut self, data: &str, completion: &Completion<'_>) {
-        if self.misses == MAX_MISSES || completion.says_more() {
+        if self.misses >= MAX_MISSES || data.len() > MAX_BYTES || completion.says_more() {
             return;
         }
         self.misses += 1;
-        self.head = Box::default();
         let Ok(Located { choices }) = serde_json::from_str(data) else { return };
         // They are a part of the event's text, and borrowed from it.
         let at = choices.get().as_ptr().addr() - data.as_ptr().addr();
-        if self.misses < MAX_MISSES && data.len() - choices.get().len() <= MAX_BYTES {
-            (self.head, self.tail) = (data[..at].into(), data[at + choices.get().len()..].into());
-        }
+        (self.head, self.tail) = (data[..at].into(), data[at + choices.get().len()..].into());
     }
 }
 
