@@ -70,7 +70,7 @@ impl Executor for Engine {
         &self.busy
     }
 
-    fn start(&mut self, run: &Run, act: Activity) {
+    fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) {
         let work = match act {
             Activity::Prepare { turn } => {
                 Work::Records(vec![Record::prepared(turn, self.model.info().id.clone(), Vec::new())])
@@ -103,6 +103,10 @@ impl Executor for Engine {
             }
             Activity::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
         };
+        // What ends at once is never in flight.
+        if let Work::Records(records) = work {
+            return ended.extend(records);
+        }
         self.busy.insert(act.id());
         self.work.push_back((act.id(), work));
     }
@@ -112,32 +116,29 @@ impl Executor for Engine {
         self.busy.retain(|act| !acts.contains(act));
     }
 
-    async fn next(&mut self, _: Option<u64>) -> Result<Vec<Record>, Error> {
+    async fn next(&mut self, _: Option<u64>, heard: &mut Vec<Record>) -> Result<(), Error> {
         let (act, work) = self.work.pop_front().ok_or(Error::Stuck)?;
-        let records = match (act, work) {
-            (_, Work::Records(records)) => records,
-            (ActivityId::Ask(turn), Work::Ask(request)) => match complete(&*self.model, request).await {
-                Ok(reply) => vec![Record::replied(turn, reply, None)],
-                Err(error) => vec![Record::Broke { act, failure: Failure::Model { error } }],
-            },
+        match (act, work) {
+            (ActivityId::Ask(turn), Work::Ask(request)) => heard.push(match complete(&*self.model, request).await {
+                Ok(reply) => Record::replied(turn, reply, None),
+                Err(error) => Record::Broke { act, failure: Failure::Model { error } },
+            }),
             (ActivityId::Call(call), Work::Call(tool, args)) => {
                 let args = serde_json::from_str(&args).unwrap_or_default();
                 let result = tool.call(args, CallContext::detached()).await;
-                vec![Record::returned(
-                    call,
-                    result.unwrap_or_else(|error| CallResult::new(Status::Failed, error.to_string())),
-                )]
+                let result = result.unwrap_or_else(|error| CallResult::new(Status::Failed, error.to_string()));
+                heard.push(Record::returned(call, result));
             }
-            _ => Vec::new(),
-        };
+            _ => {}
+        }
         self.busy.remove(&act);
-        Ok(records)
+        Ok(())
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
+    async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         let first = self.log.head().seq.0 + 1;
         let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, ThreadId::from("main"), record));
-        self.batch = (first..).zip(records).map(stamp).collect();
+        self.batch = (first..).zip(records.drain(..)).map(stamp).collect();
         self.log.append(&self.batch, Flush::Now).await?;
         Ok(&self.batch)
     }

@@ -38,6 +38,7 @@ use adjutant_llm::{CallId, CallResult, Status};
 use adjutant_tool::{Cancel, Replay, Toolset};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 
 use alone::Alone;
@@ -83,6 +84,7 @@ pub struct LocalExecutor {
     busy: BTreeSet<ActivityId>,
     alone: Alone,
     acts: FuturesUnordered<Performing>,
+    /// The activities that have ended and were not heard.
     done: Vec<Performed>,
     tools: Option<Toolset>,
     sources: Vec<Toolset>,
@@ -115,10 +117,13 @@ struct Performing {
     work: Pin<Box<dyn Future<Output = Performed> + Send>>,
 }
 
+/// The records of an activity: mostly one.
+type Records = SmallVec<[Record; 1]>;
+
 /// The result of an activity.
 struct Performed {
     act: ActivityId,
-    records: Vec<Record>,
+    records: Records,
     tools: Option<(Vec<Toolset>, Toolset)>,
     args: Option<(CallId, Value)>,
 }
@@ -152,8 +157,7 @@ impl LocalExecutor {
             busy: BTreeSet::new(),
             alone: Alone::default(),
             acts: FuturesUnordered::new(),
-            // Mostly one act ends at a time, and thousands of executors may wait.
-            done: Vec::with_capacity(1),
+            done: Vec::new(),
             tools: None,
             sources: Vec::new(),
             shown: None,
@@ -212,6 +216,7 @@ impl LocalExecutor {
     }
 
     fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
+        self.busy.insert(act);
         let performing = Performing { act, work: Box::pin(work) };
         if self.alone.is_empty() && self.acts.is_empty() {
             return self.alone.put(performing);
@@ -233,15 +238,17 @@ impl LocalExecutor {
         });
     }
 
-    /// Everything that has happened, as records; `None` if nothing has. An activity may end without a record.
-    fn hear_all(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
-        self.done.extend(self.alone.poll(cx));
+    /// Adds everything that has happened, as records; says whether anything has. An activity may end without a record.
+    fn hear_all(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) -> bool {
+        let before = records.len();
+        let mut done = std::mem::take(&mut self.done);
+        let alone = self.alone.poll(cx);
         if !self.acts.is_empty() {
             while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
-                self.done.push(performed);
+                done.push(performed);
             }
         }
-        let mut records = self.hear_queue(cx);
+        self.hear_queue(cx, records);
         // After the activities, so that the last notes of a call are heard before it counts as ended.
         for input in self.inbox.take(cx) {
             match input {
@@ -268,31 +275,35 @@ impl LocalExecutor {
         if is_wished {
             records.extend(self.acknowledge());
         }
-        let heard = is_wished || !(records.is_empty() && self.done.is_empty());
-        let mut done = std::mem::take(&mut self.done);
-        for mut performed in done.drain(..) {
-            self.busy.remove(&performed.act);
-            if let ActivityId::Call(ended) = performed.act {
-                self.running.retain(|(call, _)| *call != ended);
-            }
-            self.queue.end(performed.act, &mut performed.records, self.stopping);
-            if let Some(posts) = &mut self.posts {
-                posts.end(performed.act, &mut performed.records);
-            }
-            if let Some((sources, tools)) = performed.tools {
-                self.feed.seen.offer(&tools);
-                (self.sources, self.tools) = (sources, Some(tools));
-            }
-            self.configure(performed.act, &mut performed.records);
-            self.args.extend(performed.args);
-            if records.is_empty() {
-                records = performed.records;
-            } else {
-                records.extend(performed.records);
-            }
+        let heard = is_wished || records.len() > before || alone.is_some() || !done.is_empty();
+        for performed in alone.into_iter().chain(done) {
+            self.end(performed, records);
         }
-        self.done = done;
-        heard.then_some(records)
+        heard
+    }
+
+    /// True if nothing has come that must be heard before an activity which ends at once.
+    fn is_undisturbed(&self) -> bool {
+        self.outer.is_none() && !self.run_budget.is_open() && self.inbox.is_empty()
+    }
+
+    /// An activity has ended.
+    fn end(&mut self, mut performed: Performed, records: &mut Vec<Record>) {
+        self.busy.remove(&performed.act);
+        if let ActivityId::Call(ended) = performed.act {
+            self.running.retain(|(call, _)| *call != ended);
+        }
+        self.queue.end(performed.act, &mut performed.records, self.stopping);
+        if let Some(posts) = &mut self.posts {
+            posts.end(performed.act, &mut performed.records);
+        }
+        if let Some((sources, tools)) = performed.tools {
+            self.feed.seen.offer(&tools);
+            (self.sources, self.tools) = (sources, Some(tools));
+        }
+        self.configure(performed.act, &mut performed.records);
+        self.args.extend(performed.args);
+        records.extend(performed.records);
     }
 
     /// A wish to stop; only the first one is recorded, however many come.
@@ -379,24 +390,39 @@ impl Executor for LocalExecutor {
         &self.busy
     }
 
-    fn start(&mut self, run: &Run, act: Activity) {
+    fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) {
         let id = act.id();
-        self.busy.insert(id);
         // From the run, because an earlier drive may have opened the turn.
         self.place = TurnPosition { run: run.run(), turn: run.turn() };
         self.enter(run);
-        match act {
+        let performed = match act {
             Activity::Prepare { turn } => self.prepare(run, turn),
             Activity::Ask { .. } if self.queue.interrupts() => self.place_first(id),
             Activity::Ask { turn, attempt } => {
                 self.begin_early(run);
                 self.ask(run, turn, attempt);
+                None
             }
             Activity::Admit { call } => self.admit(run, call),
-            Activity::Call { call, replay, .. } => self.call(run, call, replay),
+            Activity::Call { call, replay, .. } => {
+                self.call(run, call, replay);
+                None
+            }
             Activity::Answer { pause } => self.answer(run, pause),
             Activity::Settle { turn } => self.settle(run, turn),
+        };
+        let Some(performed) = performed else { return };
+        if self.is_undisturbed()
+            && matches!(
+                *performed.records,
+                [Record::Prepared { .. } | Record::Admitted { .. } | Record::Settled { .. }]
+            )
+        {
+            return self.end(performed, ended);
         }
+        // Heard after what has come meanwhile.
+        self.busy.insert(id);
+        self.done.push(performed);
     }
 
     fn stop(&mut self, acts: &[ActivityId]) {
@@ -405,7 +431,7 @@ impl Executor for LocalExecutor {
         }
     }
 
-    async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
+    async fn next(&mut self, until_ms: Option<u64>, heard: &mut Vec<Record>) -> Result<(), Error> {
         // A run whose activities all end at once lets its reader have a say, and others of its thread.
         tokio::task::coop::consume_budget().await;
         if self.wishes.1 < self.wishes.0 {
@@ -419,23 +445,23 @@ impl Executor for LocalExecutor {
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
             // Posts of other processes are looked at when nothing else happens.
-            let heard = self.hear_all(cx).or_else(|| self.hear_posts(cx));
+            let is_heard = self.hear_all(cx, heard) || self.hear_posts(cx, heard);
             // The deadline counts also when something is ready every time.
             if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
-                let late = self.wish(CancelBy::Deadline);
-                return Poll::Ready(Ok(heard.unwrap_or_default().into_iter().chain(late).collect()));
+                heard.extend(self.wish(CancelBy::Deadline));
+                return Poll::Ready(Ok(()));
             }
-            match heard {
-                Some(records) => Poll::Ready(Ok(records)),
-                None if self.alone.is_empty() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
-                None => Poll::Pending,
+            match is_heard {
+                true => Poll::Ready(Ok(())),
+                false if self.alone.is_empty() && self.acts.is_empty() => Poll::Ready(Err(Error::Stuck)),
+                false => Poll::Pending,
             }
         })
         .await
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
-        let mut records = self.with_orphans(records);
+    async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
+        self.add_orphans(records);
         if let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) {
             records.splice(at..at, self.kept_ends().await);
         }
@@ -483,12 +509,12 @@ impl Future for Performing {
 
 impl Performed {
     fn new(act: ActivityId, record: Record) -> Self {
-        Self { records: vec![record], ..Self::nothing(act) }
+        Self { records: smallvec![record], ..Self::nothing(act) }
     }
 
     /// The activity ended, and leaves no trace.
     fn nothing(act: ActivityId) -> Self {
-        Self { act, records: Vec::new(), tools: None, args: None }
+        Self { act, records: Records::new(), tools: None, args: None }
     }
 }
 

@@ -74,6 +74,11 @@ impl Inbox {
         std::mem::take(&mut self.queue().inputs)
     }
 
+    /// True if nothing is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue().inputs.is_empty()
+    }
+
     /// Someone wishes to stop, which the executor has heard of.
     pub(crate) fn wished(&self, by: CancelBy) {
         let mut queue = self.queue();

@@ -58,8 +58,9 @@ struct State {
 }
 
 /// Records that belong together, of one thread.
-pub(crate) struct Batch {
-    pub(crate) records: Vec<Record>,
+pub(crate) struct Batch<'a> {
+    /// They are taken out of the list.
+    pub(crate) records: &'a mut Vec<Record>,
     pub(crate) flush: Option<Flush>,
     /// The callers that wait until these records are durable.
     pub(crate) notes: Vec<oneshot::Sender<()>>,
@@ -149,7 +150,7 @@ impl Writer {
     /// While another thread saves, records that need not be durable wait behind it to be shown; `save` waits too.
     ///
     /// Cancel: as long as the log is shared, the append is finished all the same; otherwise the log is of no use then.
-    pub(crate) async fn commit(&self, batch: Batch, into: &mut Vec<Arc<Stamped>>) -> Result<(), Error> {
+    pub(crate) async fn commit(&self, batch: Batch<'_>, into: &mut Vec<Arc<Stamped>>) -> Result<(), Error> {
         let flush = self.shared.state().number(batch, into)?;
         match flush {
             Some(flush) => self.save(flush).await.map(drop),
@@ -271,12 +272,12 @@ impl State {
     }
 
     /// Numbers the records of a batch; gives how they must be saved, if they must before they are shown.
-    fn number(&mut self, batch: Batch, into: &mut Vec<Arc<Stamped>>) -> Result<Option<Flush>, Error> {
+    fn number(&mut self, batch: Batch<'_>, into: &mut Vec<Arc<Stamped>>) -> Result<Option<Flush>, Error> {
         let Batch { records, flush, notes, author } = batch;
         let Some(BatchStamp { at_ms, thread, durability }) = author.stamp() else {
             return Err(fenced("the call that opened the agent has ended"));
         };
-        for record in records {
+        for record in records.drain(..) {
             self.seq.0 += 1;
             let stamped = Arc::new(Stamped::new(self.seq, at_ms, thread.clone(), record));
             self.unsaved.push(Arc::clone(&stamped));
@@ -428,9 +429,10 @@ mod tests {
         }
     }
 
-    fn batch(shown: &Arc<Mutex<Vec<u64>>>, flush: Option<Flush>) -> Batch {
+    async fn commit(writer: &Writer, shown: &Arc<Mutex<Vec<u64>>>, flush: Option<Flush>) -> Result<(), Error> {
         let author = Arc::new(Noting("t".into(), Arc::clone(shown)));
-        Batch { records: vec![Record::Withdrawn { item: 0 }], flush, notes: Vec::new(), author }
+        let records = &mut vec![Record::Withdrawn { item: 0 }];
+        writer.commit(Batch { records, flush, notes: Vec::new(), author }, &mut Vec::new()).await
     }
 
     #[tokio::test]
@@ -438,17 +440,9 @@ mod tests {
         let (log, shown) = (Slow::default(), Arc::default());
         let writer = Writer::new(Box::new(log.clone()), "log".into());
         let _share = writer.share();
-        let [mut a, mut b, mut c, mut d] = [const { Vec::new() }; 4];
-        let first = writer.commit(batch(&shown, Some(Flush::Now)), &mut a);
-        let second = writer.commit(batch(&shown, Some(Flush::Now)), &mut b);
-        let lazy = writer.commit(batch(&shown, None), &mut c);
-        let last = writer.commit(batch(&shown, Some(Flush::Now)), &mut d);
-        let [mut first, mut second, mut lazy, mut last] = [
-            Box::pin(first) as std::pin::Pin<Box<dyn Future<Output = _>>>,
-            Box::pin(second),
-            Box::pin(lazy),
-            Box::pin(last),
-        ];
+        let now = Some(Flush::Now);
+        let [mut first, mut second, mut lazy, mut last] =
+            [now, now, None, now].map(|flush| Box::pin(commit(&writer, &shown, flush)));
         assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
         assert!(poll!(&mut lazy).is_ready() && poll!(&mut last).is_pending());
         assert!(writer.is_behind() && shown.lock().expect("no panic").is_empty());
@@ -467,9 +461,9 @@ mod tests {
         let writer = Writer::new(Box::new(log.clone()), "log".into());
         log.fails.store(true, Ordering::SeqCst);
         log.go.notify_one();
-        writer.commit(batch(&shown, Some(Flush::Now)), &mut Vec::new()).await.expect_err("the disk is full");
+        commit(&writer, &shown, Some(Flush::Now)).await.expect_err("the disk is full");
         log.fails.store(false, Ordering::SeqCst);
-        writer.commit(batch(&shown, Some(Flush::Now)), &mut Vec::new()).await.expect_err("the log may hold it or not");
+        commit(&writer, &shown, Some(Flush::Now)).await.expect_err("the log may hold it or not");
         assert!(shown.lock().expect("no panic").is_empty() && !writer.shared.state().is_saved());
     }
 }

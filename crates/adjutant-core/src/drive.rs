@@ -17,22 +17,28 @@ pub trait Executor {
     /// The activities that are in flight. What is in the log and not in flight is orphaned.
     fn busy(&self) -> &BTreeSet<ActivityId>;
 
-    /// Begins to perform an activity; it is in flight until `next` gave its records.
-    fn start(&mut self, run: &Run, act: Activity);
+    /// Begins to perform an activity; it is in flight until `next` gave its records. One that ends at once puts its
+    /// records into `ended`, and is never in flight.
+    fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>);
 
     /// Asks activities to end early: cancel, a grace period, abort. Asking twice is asking once.
     fn stop(&mut self, acts: &[ActivityId]);
 
-    /// Waits for something to happen, at most until a time in milliseconds since 1970-01-01 UTC.
+    /// Waits for something to happen, at most until a time in milliseconds since 1970-01-01 UTC, and adds what was
+    /// heard.
     ///
     /// Cancel: nothing is lost.
-    fn next(&mut self, until_ms: Option<u64>) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+    fn next(
+        &mut self,
+        until_ms: Option<u64>,
+        heard: &mut Vec<Record>,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Numbers records, keeps them, and shows them to observers: those that something outside depends on are durable
+    /// Takes records, numbers them, keeps them, and shows them to observers: those that something outside depends on are durable
     /// before that, the others by the time the executor waits. Gives them with their places.
     ///
     /// Cancel: the log may hold the records or not; the executor must not be used again.
-    fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<&[Arc<Stamped>], Error>> + Send;
+    fn commit(&mut self, records: &mut Vec<Record>) -> impl Future<Output = Result<&[Arc<Stamped>], Error>> + Send;
 }
 
 /// The way in which a drive ended.
@@ -52,23 +58,23 @@ pub enum Exit {
 /// # Errors
 /// Whatever keeps the executor from performing or recording.
 pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit, Error> {
+    let mut records = Vec::new();
     loop {
         match run.next(executor.busy()) {
-            Next::Decide(records) => commit(run, executor, records).await?,
+            Next::Decide(decided) => records.extend(decided),
             Next::Start(acts) => {
-                commit(run, executor, run.intent(&acts)).await?;
-                for act in acts {
-                    executor.start(run, act);
-                }
+                records.extend(run.intent(&acts));
+                record(run, executor, &mut records).await?;
+                acts.into_iter().for_each(|act| executor.start(run, act, &mut records));
             }
             Next::Wait { until_ms, stop } => {
                 executor.stop(&stop);
-                let heard = executor.next(until_ms).await?;
-                commit(run, executor, heard).await?;
+                executor.next(until_ms, &mut records).await?;
             }
             Next::Park(pauses) => return Ok(Exit::Parked(pauses)),
             Next::Done(outcome) => return Ok(Exit::Done(outcome)),
         }
+        record(run, executor, &mut records).await?;
     }
 }
 
@@ -76,7 +82,11 @@ pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit,
 ///
 /// # Errors
 /// Whatever keeps the executor from recording, or the run from folding.
-pub async fn commit<P: Executor>(run: &mut Run, executor: &mut P, records: Vec<Record>) -> Result<(), Error> {
+pub async fn commit<P: Executor>(run: &mut Run, executor: &mut P, mut records: Vec<Record>) -> Result<(), Error> {
+    record(run, executor, &mut records).await
+}
+
+async fn record<P: Executor>(run: &mut Run, executor: &mut P, records: &mut Vec<Record>) -> Result<(), Error> {
     if records.is_empty() {
         return Ok(());
     }

@@ -27,7 +27,7 @@ mod run;
 pub mod search;
 pub mod sessions;
 
-pub use activity::{Activity, ActivityId};
+pub use activity::{Activities, Activity, ActivityId};
 pub use answer::collect_text;
 pub use conversation::Conversation;
 pub use digest::{Digest, NoDigest};

@@ -324,14 +324,14 @@ impl Run {
         self.working().map(|working| &working.heard[..]).unwrap_or_default()
     }
 
-    /// The records that must be durable before `acts` begin.
-    pub fn intent(&self, acts: &[Activity]) -> Vec<Record> {
+    /// Returns the record that must be durable before `acts` begin, if there is one.
+    pub fn intent(&self, acts: &[Activity]) -> Option<Record> {
         let fresh = |act: &Activity| match act {
             Activity::Call { call, again: false, .. } => Some(*call),
             _ => None,
         };
         let calls: Vec<CallId> = acts.iter().filter_map(fresh).collect();
-        if calls.is_empty() { Vec::new() } else { vec![Record::Launched { calls }] }
+        (!calls.is_empty()).then_some(Record::Launched { calls })
     }
 
     /// Returns the pauses that the run waits for and nobody has answered.

@@ -51,8 +51,8 @@ type Decided = (Admission, Option<Value>);
 type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl LocalExecutor {
-    pub(super) fn admit(&mut self, run: &Run, id: CallId) {
-        let Some(OpenCall { call, answer, .. }) = run.calls().call(id) else { return };
+    pub(super) fn admit(&mut self, run: &Run, id: CallId) -> Option<Performed> {
+        let OpenCall { call, answer, .. } = run.calls().call(id)?;
         let admit = Admit {
             feed: Arc::clone(&self.feed),
             place: self.place,
@@ -67,7 +67,7 @@ impl LocalExecutor {
         match &self.tools {
             Some(tools) if !admit.is_heard() => {
                 let decided = admit.decide(tools);
-                self.done.push(self.counter(run).count(performed(id, decided)));
+                return Some(self.counter(run).count(performed(id, decided)));
             }
             tools => {
                 let (tools, restore, line) = (tools.clone(), self.restore(run), in_line(&self.line));
@@ -76,6 +76,7 @@ impl LocalExecutor {
                 self.perform_unless_stopped(ActivityId::Admit(id), work);
             }
         }
+        None
     }
 }
 
@@ -139,7 +140,7 @@ impl Admit {
             Verdict::Deny(reason) => {
                 let refused = performed(id, refuse(texts::denied(&reason)));
                 let denied = Record::Denied { point: BeforeTool::NAME.into(), reason, call: Some(id) };
-                Performed { records: [vec![denied], refused.records].concat(), ..refused }
+                Performed { records: [denied].into_iter().chain(refused.records).collect(), ..refused }
             }
             Verdict::Pass(point) if point.args == admitted.value => performed(id, self.judge(tool, admitted)),
             Verdict::Pass(point) => match fits(tool, &point.args.to_string()) {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use adjutant_core::Record;
 use adjutant_llm::{Call, CallResult, Status};
 
+use super::Records;
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
@@ -26,8 +27,8 @@ impl Ran<'_> {
     /// The result as the hooks leave it, and what they said no to.
     ///
     /// An error passes `tool_error` first, which may mend it; `after_tool` sees every call that ran.
-    pub(super) async fn pass(&self, mut result: CallResult) -> (CallResult, Vec<Record>) {
-        let mut records = Vec::new();
+    pub(super) async fn pass(&self, mut result: CallResult) -> (CallResult, Records) {
+        let mut records = Records::new();
         let hooks = &self.feed.setup.hooks;
         if hooks.is_empty() {
             return (result, records);

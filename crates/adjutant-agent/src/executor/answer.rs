@@ -7,7 +7,7 @@ use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
 
-use super::{LocalExecutor, Performed};
+use super::{LocalExecutor, Performed, Records};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
@@ -34,8 +34,8 @@ pub(super) struct Asking {
 }
 
 impl LocalExecutor {
-    pub(super) fn answer(&mut self, run: &Run, at: u32) {
-        let Some(pause) = run.waiting().pause(at).cloned() else { return };
+    pub(super) fn answer(&mut self, run: &Run, at: u32) -> Option<Performed> {
+        let pause = run.waiting().pause(at).cloned()?;
         if let Some(posts) = &mut self.posts {
             posts.asked(at, &pause);
         }
@@ -45,16 +45,15 @@ impl LocalExecutor {
             pause.key.is_some() && call.is_some_and(|call| run.calls().call(call).is_none_or(|it| !it.is_resumable));
         let asking = Asking { feed: Arc::clone(&self.feed), place: self.place, at, pause, ends };
         if asking.is_late() {
-            self.done.push(asking.answered(Answer::Expired));
-            return;
+            return Some(asking.answered(Answer::Expired));
         }
         if self.setup.responder.is_none() && !self.setup.hooks.hears::<Pausing>() {
-            self.done.push(asking.unanswered(Vec::new()));
-            return;
+            return Some(asking.unanswered(Records::new()));
         }
         let stop = self.stop.child();
         self.asking.push(PendingQuestion { at, call, stop: stop.clone() });
         self.perform(ActivityId::Answer(at), asking.run(stop));
+        None
     }
 
     /// Nobody need answer for the sake of a call that has its result.
@@ -90,7 +89,11 @@ impl LocalExecutor {
         let mut heard = Box::pin(heard(answers, limits));
         std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
             Poll::Ready(records) => Poll::Ready(records),
-            Poll::Pending => self.hear_all(cx).filter(|it| !it.is_empty()).map_or(Poll::Pending, Poll::Ready),
+            Poll::Pending => {
+                let mut heard = Vec::new();
+                self.hear_all(cx, &mut heard);
+                if heard.is_empty() { Poll::Pending } else { Poll::Ready(heard) }
+            }
         })
         .await
     }
@@ -108,13 +111,13 @@ impl Asking {
 }
 
 async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>, limits: Option<Limits>) -> Vec<Record> {
-    let (mut records, mut heard) = (Vec::new(), Vec::new());
+    let (mut records, mut heard) = (Records::new(), Vec::new());
     for (asking, answer, shown) in answers {
         let answer = asking.through_hooks(answer, &mut records).await;
         heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer, shown }));
     }
     records.push(Record::Resumed { answers: heard, limits });
-    records
+    records.into_vec()
 }
 
 impl Asking {
@@ -136,7 +139,7 @@ impl Asking {
             // Observed only.
             let _ = self.feed.pass(&self.feed.hook_context(self.place), point).await;
         }
-        let Some(responder) = &setup.responder else { return self.unanswered(Vec::new()) };
+        let Some(responder) = &setup.responder else { return self.unanswered(Records::new()) };
         let left = self.pause.deadline_ms.map(|at| at.saturating_sub(setup.world.now_ms()));
         let asked = self.respond(&**responder);
         let answer = match left {
@@ -146,8 +149,8 @@ impl Asking {
             },
             None => asked.await,
         };
-        let Some(answer) = answer.filter(|answer| self.fits(answer)) else { return self.unanswered(Vec::new()) };
-        let mut records = Vec::new();
+        let Some(answer) = answer.filter(|answer| self.fits(answer)) else { return self.unanswered(Records::new()) };
+        let mut records = Records::new();
         match self.through_hooks(answer, &mut records).await {
             Some(answer) => {
                 records.push(Record::Answered { pause: self.pause.id.clone(), answer });
@@ -183,7 +186,7 @@ impl Asking {
     }
 
     /// The answer as hooks leave it; `None` if one of them denied it, or made it one that does not fit.
-    pub(super) async fn through_hooks(&self, answer: Answer, records: &mut Vec<Record>) -> Option<Answer> {
+    pub(super) async fn through_hooks(&self, answer: Answer, records: &mut Records) -> Option<Answer> {
         if !self.feed.setup.hooks.hears::<PauseAnswered>() {
             return Some(answer);
         }
@@ -206,7 +209,7 @@ impl Asking {
         Performed::new(ActivityId::Answer(self.at), Record::Answered { pause: self.pause.id.clone(), answer })
     }
 
-    fn unanswered(&self, mut records: Vec<Record>) -> Performed {
+    fn unanswered(&self, mut records: Records) -> Performed {
         records.push(Record::Unanswered { pause: self.pause.id.clone() });
         if self.ends {
             records.push(Record::Answered { pause: self.pause.id.clone(), answer: Answer::Expired });

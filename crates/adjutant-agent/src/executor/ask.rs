@@ -18,7 +18,7 @@ use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
 use super::{
-    LocalExecutor, Performed,
+    LocalExecutor, Performed, Records,
     early::Early,
     fingerprint::Recorded,
     prepare::{Restore, ShownTools},
@@ -50,7 +50,7 @@ struct Asking {
     model: Option<ModelId>,
     /// The attempt that is going on.
     attempt: u32,
-    records: Vec<Record>,
+    records: Records,
     shown: bool,
     /// True if the event mailbox was full at the last check.
     full: bool,
@@ -119,7 +119,7 @@ impl Asker {
         let resolved = tokio::select! {
             biased;
             resolved = restore.tools(&self.feed.setup) => resolved,
-            () = self.stop.cancelled() => return Performed { act, records: Vec::new(), tools: None, args: None },
+            () = self.stop.cancelled() => return Performed::nothing(act),
         };
         match resolved {
             Ok((sources, tools)) => {
@@ -160,7 +160,7 @@ impl Asker {
             kinds: Vec::new(),
             model: None,
             attempt,
-            records: Vec::new(),
+            records: Records::new(),
             full: false,
         };
         let began_ms = asking.at_ms;
@@ -300,7 +300,6 @@ impl Asking {
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             let cost = self.known_cost(&reply.usage);
             let replied = Record::replied(self.turn, reply, cost);
-            self.records.reserve_exact(1);
             let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
             self.records.insert(at.unwrap_or(self.records.len()), replied);
         }

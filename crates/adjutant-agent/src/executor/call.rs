@@ -16,7 +16,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::Instrument;
 
 use super::{
-    LocalExecutor, Performed, after, bound,
+    LocalExecutor, Performed, Records, after, bound,
     call_handle::{CallHandle, Links},
     contain::{self, CallEnd, Contained, Polled, Spawned, go_on},
     early::Begun,
@@ -142,7 +142,7 @@ impl CallJob {
         let after = after::Ran { feed: &self.feed, place: self.place, call: &self.call, args: &self.text, began_ms };
         // Boxed, so that a call without hooks stays small.
         let (result, mut records) = match self.feed.setup.hooks.is_empty() {
-            true => (result, Vec::with_capacity(1)),
+            true => (result, Records::new()),
             false => Box::pin(after.pass(result)).await,
         };
         telemetry::record_result(&span, &result, contents);

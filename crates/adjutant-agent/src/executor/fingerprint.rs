@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_core::{ActivityId, Config, Record, Run};
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
-use super::{LocalExecutor, prepare::ShownTools};
+use super::{LocalExecutor, Records, prepare::ShownTools};
 use crate::{
     event_sink::EventSink,
     setup::{Parts, Print, Prints},
@@ -50,7 +50,7 @@ impl LocalExecutor {
     }
 
     /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
-    pub(super) fn configure(&mut self, act: ActivityId, records: &mut Vec<Record>) {
+    pub(super) fn configure(&mut self, act: ActivityId, records: &mut Records) {
         let (ActivityId::Prepare(_), Some(next)) = (act, &self.known.next) else { return };
         let prepared = |(at, record): (usize, &Record)| match record {
             Record::Prepared { model, hidden, stop, .. } if next.last || stop.is_none() => {

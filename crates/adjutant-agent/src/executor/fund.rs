@@ -7,7 +7,7 @@ use adjutant_llm::{CallResult, Edit, ModelInfo, Request, Status, Warning, Warnin
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{LocalExecutor, Performed};
+use super::{LocalExecutor, Performed, Records};
 use crate::{
     budget::{
         Budget, Reservation, ReservationRequest,
@@ -117,7 +117,7 @@ impl Fund {
         performed
     }
 
-    fn settle(&self, reservation: Reservation, records: &mut Vec<Record>) {
+    fn settle(&self, reservation: Reservation, records: &mut Records) {
         // A record made before a request does not count as a request.
         let asked = !records.iter().any(|record| matches!(record, Record::Configured { .. }));
         let mut actual = Spend { requests: u64::from(asked), ..Spend::default() };

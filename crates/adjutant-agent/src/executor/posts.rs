@@ -18,7 +18,7 @@ use adjutant_tool::Answer;
 use futures_util::{FutureExt, StreamExt, stream::SelectAll};
 use tokio::time::Sleep;
 
-use super::{LocalExecutor, answer::Asking};
+use super::{LocalExecutor, Records, answer::Asking};
 use crate::{points::PauseAnswered, queue::unfit};
 
 /// The largest number of posts that wait here for something that goes on; later ones wait in the journal.
@@ -70,18 +70,18 @@ impl LocalExecutor {
         }));
     }
 
-    /// Returns the posts of others as records, with the record that they were heeded.
-    pub(super) fn hear_posts(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
-        let mut posts = self.posts.take()?;
+    /// Adds the posts of others as records, with the record that they were heeded; says whether there were any.
+    pub(super) fn hear_posts(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) -> bool {
+        let Some(mut posts) = self.posts.take() else { return false };
         if let Some(error) = posts.read(cx) {
             self.warn_of_post(format!("posts to the session cannot be read: {}", chain(&error)));
         }
-        let heeded = self.heed(&mut posts, cx);
+        let heeded = self.heed(&mut posts, cx, records);
         self.posts = Some(posts).filter(|posts| !posts.is_over());
         heeded
     }
 
-    fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>) -> Option<Vec<Record>> {
+    fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>, all: &mut Vec<Record>) -> bool {
         // Once someone wishes to stop, no post waits any more for something that goes on.
         let cancelled = posts.waiting.iter().any(|posted| posted.post == Post::Cancel);
         let (mut records, before) = (Vec::new(), posts.heeded);
@@ -110,12 +110,12 @@ impl LocalExecutor {
             records.extend(heard);
         }
         if posts.heeded == before {
-            return None;
+            return false;
         }
-        let mut all = self.hear_queue(cx);
+        self.hear_queue(cx, all);
         all.extend(records);
         all.push(Record::Heeded { post: posts.heeded });
-        Some(all)
+        true
     }
 
     /// The records of an answer; `None` as long as it must wait.
@@ -192,11 +192,11 @@ impl LocalExecutor {
 }
 
 async fn through_hooks(asking: Asking, answer: Answer) -> Vec<Record> {
-    let mut records = Vec::new();
+    let mut records = Records::new();
     if let Some(answer) = asking.through_hooks(answer, &mut records).await {
         records.push(Record::Answered { pause: asking.pause().id.clone(), answer });
     }
-    records
+    records.into_vec()
 }
 
 impl Posts {
@@ -242,7 +242,7 @@ impl Posts {
     }
 
     /// An activity has ended: what someone said who was overtaken does not count.
-    pub(super) fn end(&mut self, act: ActivityId, records: &mut Vec<Record>) {
+    pub(super) fn end(&mut self, act: ActivityId, records: &mut Records) {
         if let ActivityId::Answer(at) = act
             && self.overtaken.remove(&at)
         {

@@ -49,7 +49,7 @@ pub(super) struct Preparing {
 
 impl LocalExecutor {
     /// Prepares a turn: at once if nobody is asked.
-    pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
+    pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
         self.feed.seen.relieve(run);
         self.expect(run);
         let (model, warning) = self.setup.chosen(run.request().chosen_model);
@@ -64,7 +64,7 @@ impl LocalExecutor {
                 self.tools = Some(tools);
                 let record = Record::prepared(turn, model.info().id.clone(), Vec::new());
                 let performed = Performed::new(ActivityId::Prepare(turn), record);
-                self.done.push(self.noticed(run, performed));
+                return Some(self.noticed(run, performed));
             }
             (true, false) => {
                 let (model, known) = (model.info().id.clone(), (self.sources.clone(), self.tools.clone()));
@@ -80,6 +80,7 @@ impl LocalExecutor {
                 self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
             }
         }
+        None
     }
 
     /// The request of a turn: everything in it is shared, nothing is copied.
@@ -150,7 +151,7 @@ impl Preparing {
         if let Some(failed) = failed {
             // The turn fails, but what was spent was spent.
             let records = plan.bill_of(self.turn, model).into_iter().chain(failed).collect();
-            return Performed { act, records, tools: None, args: None };
+            return Performed { records, ..Performed::nothing(act) };
         }
         let (sources, tools) = offer(sources, tools, std::mem::take(&mut plan.offered), known);
         self.feed.warn_all(self.place, &tools);

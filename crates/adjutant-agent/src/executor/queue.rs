@@ -14,7 +14,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{LocalExecutor, Performed};
+use super::{LocalExecutor, Performed, Records};
 use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
@@ -81,7 +81,7 @@ impl Listening {
     }
 
     /// An activity that may have taken messages has ended: once someone wished to stop, nothing is placed any more.
-    pub(super) fn end(&self, act: ActivityId, records: &mut Vec<Record>, stopping: bool) {
+    pub(super) fn end(&self, act: ActivityId, records: &mut Records, stopping: bool) {
         if !matches!(act, ActivityId::Settle(_) | ActivityId::Ask(_)) {
             return;
         }
@@ -99,9 +99,9 @@ impl LocalExecutor {
         self.queue = Listening { queues, appending: false, unconfirmed: Vec::new() };
     }
 
-    /// Returns records of the entries queued and taken back since the last time; observers of it run beside the
+    /// Adds records of the entries queued and taken back since the last time; observers of it run beside the
     /// activities.
-    pub(super) fn hear_queue(&mut self, cx: &mut Context<'_>) -> Vec<Record> {
+    pub(super) fn hear_queue(&mut self, cx: &mut Context<'_>, records: &mut Vec<Record>) {
         self.queue.queues.watch(cx);
         let news = self.queue.queues.hear();
         if !news.is_empty() {
@@ -115,7 +115,7 @@ impl LocalExecutor {
         if !self.asides.is_empty() {
             self.asides.retain_mut(|aside| aside.poll_unpin(cx).is_pending());
         }
-        news
+        records.extend(news);
     }
 
     fn observing(&self, news: &[Record], place: TurnPosition) -> Option<impl Future<Output = ()> + Send + 'static> {
@@ -189,16 +189,17 @@ impl LocalExecutor {
     }
 
     /// An interrupting message waits: it is placed, and only then is the model asked.
-    pub(super) fn place_first(&mut self, act: ActivityId) {
+    pub(super) fn place_first(&mut self, act: ActivityId) -> Option<Performed> {
         let poller = self.poller(self.place);
         if poller.is_asked() {
-            return self.perform_unless_stopped(act, async move {
-                let records = poller.poll(NextStep::Goes).await;
-                Performed { act, records, tools: None, args: None }
+            self.perform_unless_stopped(act, async move {
+                let records = poller.poll(NextStep::Goes).await.into();
+                Performed { records, ..Performed::nothing(act) }
             });
+            return None;
         }
-        let records = poller.poll_now(NextStep::Goes);
-        self.done.push(Performed { act, records, tools: None, args: None });
+        let records = poller.poll_now(NextStep::Goes).into();
+        Some(Performed { records, ..Performed::nothing(act) })
     }
 
     pub(super) fn poller(&self, place: TurnPosition) -> Poller {

@@ -20,22 +20,17 @@ use crate::{
 
 impl LocalExecutor {
     /// Puts the ends of children that nobody told before the results of their calls: what they used is not lost.
-    pub(super) fn with_orphans(&self, records: Vec<Record>) -> Vec<Record> {
-        if !records.iter().any(|record| matches!(record, Record::Returned { .. })) {
-            return records;
-        }
+    pub(super) fn add_orphans(&self, records: &mut Vec<Record>) {
         let (threads, thread) = (self.writer.threads(), &self.setup.who.thread);
-        if threads.is_empty() {
-            return records;
+        if !records.iter().any(|record| matches!(record, Record::Returned { .. })) || threads.is_empty() {
+            return;
         }
-        let mut all = Vec::with_capacity(records.len());
-        for record in records {
+        for record in std::mem::take(records) {
             if let Record::Returned { call, .. } = &record {
-                all.extend(threads.orphans(thread, *call).into_iter().map(|orphan| ended(*call, orphan)));
+                records.extend(threads.orphans(thread, *call).into_iter().map(|orphan| ended(*call, orphan)));
             }
-            all.push(record);
+            records.push(record);
         }
-        all
     }
 
     /// Ends the children of the run; their ends come before its own.
@@ -58,7 +53,9 @@ impl LocalExecutor {
         }
         let mut rests = Box::pin(kept.rests());
         poll_fn(|cx| {
-            if let Some(heard) = self.hear_all(cx).or_else(|| self.hear_posts(cx)).filter(|it| !it.is_empty()) {
+            let mut heard = Vec::new();
+            let _ = self.hear_all(cx, &mut heard) || self.hear_posts(cx, &mut heard);
+            if !heard.is_empty() {
                 return Poll::Ready(heard);
             }
             if kept.is_at_rest() {

@@ -22,21 +22,21 @@ struct Settling {
 }
 
 impl LocalExecutor {
-    pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) {
+    pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
         let (act, ahead) = (ActivityId::Settle(turn), run.waiting().ahead(false));
         let hooks = &self.setup.hooks;
         let watched = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>();
         let (closed, poller) = (if watched { run.waiting().closed() } else { None }, self.poller(self.place));
         if closed.is_none() && !poller.is_asked() {
-            let mut records = vec![Record::settled(turn)];
-            records.extend(poller.poll_now(ahead));
-            self.done.push(Performed { act, records, tools: None, args: None });
-            return;
+            let mut performed = Performed::new(act, Record::settled(turn));
+            performed.records.extend(poller.poll_now(ahead));
+            return Some(performed);
         }
         let settling = Settling { feed: Arc::clone(&self.feed), poller, turn, ahead };
         self.perform_unless_stopped(act, async move {
-            Performed { act, records: settling.records(closed).await, tools: None, args: None }
+            Performed { records: settling.records(closed).await.into(), ..Performed::nothing(act) }
         });
+        None
     }
 }
 

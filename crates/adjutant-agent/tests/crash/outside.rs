@@ -149,26 +149,27 @@ impl Executor for FuelPort {
         &self.busy
     }
 
-    fn start(&mut self, _: &Run, act: Activity) {
+    fn start(&mut self, _: &Run, act: Activity, _: &mut Vec<Record>) {
         self.busy.insert(act.id());
         self.todo.push(act);
     }
 
     fn stop(&mut self, _: &[ActivityId]) {}
 
-    async fn next(&mut self, _: Option<u64>) -> Result<Vec<Record>, Error> {
+    async fn next(&mut self, _: Option<u64>, heard: &mut Vec<Record>) -> Result<(), Error> {
         self.burn()?;
         let act = self.todo.pop().ok_or_else(|| Error::Stuck)?;
         let record = self.perform(act)?;
         self.busy.remove(&act.id());
         // Done, and nobody has written it down.
         self.burn()?;
-        Ok(vec![record])
+        heard.push(record);
+        Ok(())
     }
 
-    async fn commit(&mut self, records: Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
+    async fn commit(&mut self, records: &mut Vec<Record>) -> Result<&[Arc<Stamped>], Error> {
         self.burn()?;
-        self.batch = append(&self.outside, records);
+        self.batch = append(&self.outside, std::mem::take(records));
         // Written down, and the one who wrote it does not know.
         self.burn()?;
         Ok(&self.batch)

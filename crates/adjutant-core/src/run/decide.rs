@@ -7,7 +7,7 @@ use adjutant_tool::Replay;
 
 use super::{CallSlot, Current, Next, Run, Tail, Working, texts};
 use crate::{
-    activity::{Activity, ActivityId},
+    activity::{Activities, Activity, ActivityId},
     number::TurnNo,
     options::AtLimit,
     outcome::{Completion, Failure, Limit, Outcome},
@@ -100,7 +100,7 @@ impl Current {
         if working.slots.counts().undecided > 0 {
             let undecided = working.slots.missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
             let acts = undecided.map(|slot| Activity::Admit { call: slot.call });
-            let acts: Vec<Activity> = acts.filter(|act| !busy.contains(&act.id())).collect();
+            let acts: Activities = acts.filter(|act| !busy.contains(&act.id())).collect();
             return if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) };
         }
         self.launch(working, busy)
@@ -190,7 +190,7 @@ impl Current {
     }
 
     fn once(&self, act: Activity, busy: &Busy) -> Next {
-        if busy.contains(&act.id()) { self.idle(busy) } else { Next::Start(vec![act]) }
+        if busy.contains(&act.id()) { self.idle(busy) } else { Next::Start(act.into()) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    activity::{Activity, ActivityId},
+    activity::{Activities, ActivityId},
     outcome::Outcome,
     pause::Pause,
     record::Record,
@@ -16,7 +16,7 @@ pub enum Next {
     /// These records follow from what is there.
     Decide(Vec<Record>),
     /// These acts may begin now, in this order.
-    Start(Vec<Activity>),
+    Start(Activities),
     /// Something in flight must end first.
     Wait {
         /// The time to stop waiting, in milliseconds since 1970-01-01 UTC.

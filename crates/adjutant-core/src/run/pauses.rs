@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{CallSlot, Current, Next, Run, RunPause};
 use crate::{
-    activity::{Activity, ActivityId},
+    activity::{Activities, Activity, ActivityId},
     outcome::Limit,
     pause::{Pause, PauseId},
     record::Record,
@@ -30,7 +30,7 @@ impl Current {
     }
 
     /// Asks for what is open and not yet asked for.
-    pub(super) fn ask_outside(&self, busy: &Busy) -> Vec<Activity> {
+    pub(super) fn ask_outside(&self, busy: &Busy) -> Activities {
         let open = (0..).zip(&self.pauses).filter(|(_, asked)| asked.answer.is_none() && !asked.waiting);
         open.map(|(pause, _)| Activity::Answer { pause }).filter(|act| !busy.contains(&act.id())).collect()
     }
