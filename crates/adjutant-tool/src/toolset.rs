@@ -1,7 +1,7 @@
 //! The tools of a turn: resolved once, then listed, admitted and run from the same set.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
@@ -43,7 +43,7 @@ pub struct Toolset {
 #[derive(Default)]
 struct Set {
     bound: Vec<Bound>,
-    index: HashMap<ToolName, usize>,
+    index: BTreeMap<ToolName, usize>,
     decls: Arc<[ToolDecl]>,
     warnings: Vec<Warning>,
 }

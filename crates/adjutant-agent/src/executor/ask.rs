@@ -16,6 +16,7 @@ use adjutant_llm::{
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
+use smallvec::SmallVec;
 
 use super::{
     LocalExecutor, Performed, Records,
@@ -45,7 +46,7 @@ struct Asking {
     /// Shared with whoever wants to see what was said so far.
     reply: Arc<Mutex<PartialReply>>,
     _aloud: Aloud,
-    kinds: Vec<Delta>,
+    kinds: SmallVec<[Delta; 8]>,
     /// The model whose attempt is going on.
     model: Option<ModelId>,
     /// The attempt that is going on.
@@ -82,7 +83,9 @@ impl LocalExecutor {
         let request = self.request(run, turn, attempt);
         let (model, _) = self.setup.chosen(run.request().chosen_model);
         let shrinks = !self.setup.effects.is_empty() && !run.request().has_overflowed;
-        let (feed, early, stop) = (Arc::clone(&self.feed), Arc::clone(&self.background.early), self.stop.child());
+        let (feed, early) = (Arc::clone(&self.feed), Arc::clone(&self.background.early));
+        // That of the request before, unless it was cancelled.
+        let stop = self.generating.take().filter(|stop| !stop.is_cancelled()).unwrap_or_else(|| self.stop.child());
         self.generating = Some(stop.clone());
         let asker = Asker { feed, early, place: self.place, model, stop, shrinks };
         let (fund, restore) = (self.fund(run, &request), self.restore(run));
@@ -157,7 +160,7 @@ impl Asker {
             asked: self.model,
             stream,
             reply,
-            kinds: Vec::new(),
+            kinds: SmallVec::new(),
             model: None,
             attempt,
             records: Records::new(),
@@ -264,7 +267,7 @@ impl Asking {
             Chunk::Retracted { attempt, cause, usage } => {
                 let cost = self.known_cost(&usage);
                 self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
-                (self.attempt, self.kinds) = (attempt.saturating_add(1), Vec::new());
+                (self.attempt, self.kinds) = (attempt.saturating_add(1), SmallVec::new());
                 EventKind::ReplyRetracted { attempt, cause, usage }
             }
             _ => return,

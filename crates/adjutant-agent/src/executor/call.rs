@@ -17,23 +17,19 @@ use tracing::Instrument;
 
 use super::{
     LocalExecutor, Performed, Records, after, bound,
-    call_handle::{CallHandle, Links},
+    call_handle::CallHandle,
     contain::{self, CallEnd, Contained, Polled, Spawned, go_on},
     early::Begun,
     prepare::Restore,
     steps::Steps,
 };
-use crate::{event_sink::EventSink, scope::CallScope, turn_position::TurnPosition};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";
 
 /// One call, ready to run.
 struct CallJob {
-    feed: Arc<EventSink>,
-    place: TurnPosition,
     call: Call,
-    scope: Arc<CallScope>,
     tools: Option<Toolset>,
     /// The tool, once it was found among them.
     tool: Option<Bound>,
@@ -60,24 +56,17 @@ impl LocalExecutor {
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
         let Some(OpenCall { call, args: Some((text, changed)), .. }) = run.calls().call(id) else { return };
-        let (door, scope, body) = match self.background.early.take(call, text) {
-            Some(Begun { door, body, scope, admitted }) => {
+        let (door, body) = match self.background.early.take(call, text) {
+            Some(Begun { door, body, admitted }) => {
                 // The body may have ended already.
                 let _ = admitted.send(true);
-                (door, scope, Some(body))
+                (door, Some(body))
             }
-            None => {
-                let door = self.door(run, call, text, replay);
-                let scope = self.scope(run, id, replay, &door.standstill);
-                (door, scope, None)
-            }
+            None => (self.door(run, call, text, replay), None),
         };
         self.running.push((id, door.stop.clone()));
         let mut job = CallJob {
-            feed: Arc::clone(&self.feed),
-            place: self.place,
             call: call.clone(),
-            scope,
             tools: self.tools.clone(),
             tool: None,
             restore: self.restore(run),
@@ -96,26 +85,24 @@ impl LocalExecutor {
     fn door(&self, run: &Run, call: &Call, text: &Arc<str>, replay: Replay) -> Arc<CallHandle> {
         let call = Call { args: Arc::clone(text), ..call.clone() };
         let known = run.calls().steps(call.id);
-        let mut door = CallHandle::new(Arc::clone(&self.feed), self.place, self.links(), call, self.stop.child());
+        let scope = self.scope(run, call.id, replay);
+        let mut door = CallHandle::new(scope, Arc::clone(&self.waiters), call, self.stop.child());
         door.resumable = replay == Replay::Resumable;
         let is_unattended = run.limits().is_some_and(|limits| limits.unattended);
         door.attended = !is_unattended && (door.resumable || self.setup.responder.is_some());
         door.steps = Mutex::new(Steps::new(known, door.resumable));
         Arc::new(door)
     }
-
-    pub(super) fn links(&self) -> Links {
-        Links { inbox: Arc::clone(&self.inbox), waiters: Arc::clone(&self.waiters) }
-    }
 }
 
 impl CallJob {
     async fn run(&mut self) -> Performed {
-        let (id, contents) = (self.call.id, self.feed.setup.calls.contents);
-        self.door.open();
+        let door = Arc::clone(&self.door);
+        let (id, scope, feed) = (self.call.id, &door.scope, &door.scope.feed);
+        let contents = feed.setup.calls.contents;
+        door.open();
         let span = telemetry::tool_span(&self.call, contents);
-        let began_ms = self.feed.setup.world.now_ms();
-        let (scope, door) = (Arc::clone(&self.scope), Arc::clone(&self.door));
+        let began_ms = feed.setup.world.now_ms();
         let result = {
             let mut body = pin!(self.result());
             let first = poll_fn(|cx| Poll::Ready(span.in_scope(|| body.as_mut().poll(cx)))).await;
@@ -139,9 +126,9 @@ impl CallJob {
                 return Performed::new(ActivityId::Call(id), self.returned(never));
             }
         };
-        let after = after::Ran { feed: &self.feed, place: self.place, call: &self.call, args: &self.text, began_ms };
+        let after = after::Ran { feed, place: scope.place, call: &self.call, args: &self.text, began_ms };
         // Boxed, so that a call without hooks stays small.
-        let (result, mut records) = match self.feed.setup.hooks.is_empty() {
+        let (result, mut records) = match feed.setup.hooks.is_empty() {
             true => (result, Records::new()),
             false => Box::pin(after.pass(result)).await,
         };
@@ -153,7 +140,7 @@ impl CallJob {
     fn returned(&self, result: CallResult) -> Record {
         let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
         let max = self.tool.as_ref().and_then(|tool| tool.spec().max_output);
-        let max = max.unwrap_or(self.feed.setup.calls.max_result_bytes);
+        let max = max.unwrap_or(self.door.scope.feed.setup.calls.max_result_bytes);
         let (result, shown) = bound::bounded(result, max, || self.recall());
         Record::Returned { call: self.call.id, result, shown }
     }
@@ -184,13 +171,13 @@ impl CallJob {
             let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
             return Err(CallResult::new(Status::UnknownTool, message));
         };
-        let timeout = tool.spec().timeout.or(self.feed.setup.calls.timeout);
+        let calls = &self.door.scope.feed.setup.calls;
+        let (timeout, grace) = (tool.spec().timeout.or(calls.timeout), calls.grace);
         let body = pin!(match self.body.take() {
             Some(body) => Either::Left(body),
             None => self.begin(tool)?,
         });
-        let (stop, grace) = (&self.door.stop, self.feed.setup.calls.grace);
-        let contained = Contained { door: &self.door, scope: &self.scope, stop, timeout, grace, pure: self.pure };
+        let contained = Contained { door: &self.door, timeout, grace, pure: self.pure };
         Ok(contained.wait(body).await)
     }
 
@@ -206,8 +193,8 @@ impl CallJob {
                 CallResult::new(Status::InvalidArguments, message)
             })?,
         };
-        let who = Arc::new(self.feed.setup.who.within(self.call.id));
-        let body = contain::body(tool, args, who, &self.door, &self.scope);
+        let who = Arc::new(self.door.scope.feed.setup.who.within(self.call.id));
+        let body = contain::body(tool, args, who, &self.door);
         // If there are other threads, the body runs on its own task: a body that blocks must not keep this one from its
         // limits.
         Ok(match Handle::try_current() {
@@ -222,14 +209,14 @@ impl CallJob {
     async fn find(&mut self, restore: Box<Restore>) -> Result<(), CallResult> {
         let resolved = tokio::select! {
             biased;
-            resolved = restore.tools(&self.feed.setup) => resolved,
+            resolved = restore.tools(&self.door.scope.feed.setup) => resolved,
             () = self.door.stop.cancelled() => {
                 return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped"));
             }
         };
         match resolved {
             Ok((_, tools)) => {
-                self.scope.set_tools(tools.clone());
+                self.door.scope.set_tools(tools.clone());
                 self.tools = Some(tools);
                 Ok(())
             }

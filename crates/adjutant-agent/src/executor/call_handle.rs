@@ -1,6 +1,9 @@
 //! The door from a call to this run: progress, usage, steps and pauses.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    any::{Any, TypeId},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use adjutant_core::{EventKind, Pause, Record};
 use adjutant_llm::{Call, Usage};
@@ -13,29 +16,16 @@ use super::{
     steps::{PauseState, Steps},
     waiters::{PauseReply, Waiters},
 };
-use crate::{
-    event_sink::EventSink,
-    inbox::{Inbox, Input},
-    setup::Standstill,
-    turn_position::TurnPosition,
-};
+use crate::{inbox::Input, scope::CallScope};
 
 /// The number of times that a new step lets the other branches of its body reach the noted steps, before it waits for
 /// them in time.
 const MAX_TURNS_AWAY: usize = 64;
 
-/// The connections from a door to its executor.
-#[derive(Clone)]
-pub(super) struct Links {
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) waiters: Arc<Waiters>,
-}
-
 /// The door of one entry into a call.
 pub(super) struct CallHandle {
-    feed: Arc<EventSink>,
-    place: TurnPosition,
-    links: Links,
+    pub(super) scope: Arc<CallScope>,
+    waiters: Arc<Waiters>,
     /// The call, with the arguments that it runs with.
     pub(super) call: Call,
     pub(super) resumable: bool,
@@ -46,8 +36,6 @@ pub(super) struct CallHandle {
     pub(super) phase: Mutex<Phase>,
     /// Told of every change of the steps and the phase.
     changed: Notify,
-    /// Stands as long as somebody is asked.
-    pub(super) standstill: Arc<Standstill>,
     /// Told once the body waits for an answer that nobody here can give.
     pub(super) parked: Notify,
 }
@@ -66,12 +54,10 @@ pub(super) enum Phase {
 
 impl CallHandle {
     /// The door of a call with the arguments that it runs with: open, without steps, and with nobody behind it.
-    pub(super) fn new(feed: Arc<EventSink>, place: TurnPosition, links: Links, call: Call, stop: Cancel) -> Self {
-        let standstill = Arc::new(Standstill::under(feed.setup.within.as_ref().map(|within| within.standstill())));
+    pub(super) fn new(scope: Arc<CallScope>, waiters: Arc<Waiters>, call: Call, stop: Cancel) -> Self {
         Self {
-            feed,
-            place,
-            links,
+            scope,
+            waiters,
             call,
             resumable: false,
             attended: false,
@@ -79,7 +65,6 @@ impl CallHandle {
             steps: Mutex::new(Steps::new(Vec::new(), false)),
             phase: Mutex::new(Phase::Open),
             changed: Notify::new(),
-            standstill,
             parked: Notify::new(),
         }
     }
@@ -88,7 +73,7 @@ impl CallHandle {
     async fn note(&self, record: Record) -> Result<(), ToolError> {
         self.admitted().await?;
         let (done, durable) = oneshot::channel();
-        self.links.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: Some(done) });
+        self.scope.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: Some(done) });
         durable.await.map_err(|_| ended())
     }
 
@@ -179,7 +164,7 @@ impl CallHandle {
                 changed.await;
             }
         };
-        match tokio::time::timeout(self.feed.setup.calls.grace, others).await {
+        match tokio::time::timeout(self.scope.feed.setup.calls.grace, others).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.steps().went_astray(key)),
         }
@@ -192,7 +177,7 @@ impl CallHandle {
         pause: &Arc<Pause>,
         told: oneshot::Receiver<PauseReply>,
     ) -> Result<Answer, ToolError> {
-        let _standing = self.standstill.stand();
+        let _standing = self.scope.standstill.stand();
         let told = tokio::select! {
             biased;
             told = told => told.map_err(|_| ended())?,
@@ -224,10 +209,10 @@ impl CallBackend for CallHandle {
         // Held while the progress is shown, so that none is shown after the end.
         let phase = self.phase();
         if matches!(*phase, Phase::Open) {
-            let at_ms = self.feed.setup.world.now_ms();
+            let at_ms = self.scope.feed.setup.world.now_ms();
             let progress = Box::new(progress);
             let kind = EventKind::ToolProgress { call: self.call.id, progress };
-            self.feed.show_progress(self.place, at_ms, kind);
+            self.scope.feed.show_progress(self.scope.place, at_ms, kind);
         }
     }
 
@@ -236,7 +221,7 @@ impl CallBackend for CallHandle {
             Phase::Early(kept) => kept.push(usage),
             Phase::Open => {
                 let record = Record::Spent { call: self.call.id, usage };
-                self.links.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: None });
+                self.scope.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: None });
             }
             Phase::Ended => {}
         }
@@ -271,8 +256,8 @@ impl CallBackend for CallHandle {
             let mut steps = self.steps();
             match steps.ask(key, &ask)? {
                 PauseState::Fresh => {
-                    let who = &self.feed.setup.who;
-                    let now_ms = self.feed.setup.world.now_ms();
+                    let who = &self.scope.feed.setup.who;
+                    let now_ms = self.scope.feed.setup.world.now_ms();
                     let pause = Arc::new(Pause::of_call(&who.thread, self.call.clone(), Some(key), ask, now_ms));
                     steps.asked(key, &pause);
                     Err(pause)
@@ -283,7 +268,7 @@ impl CallBackend for CallHandle {
         self.changed.notify_waiters();
         match known {
             Err(pause) => {
-                let told = self.links.waiters.wait(&pause.id);
+                let told = self.waiters.wait(&pause.id);
                 self.note(Record::Paused { pause: Arc::clone(&pause) }).await?;
                 self.told(key, &pause, told).await
             }
@@ -291,11 +276,16 @@ impl CallBackend for CallHandle {
             Ok(PauseState::Open { parked: true, .. }) if self.resumable => self.give_way().await,
             Ok(PauseState::Open { parked: true, pause }) => Err(unattended(key, &pause.ask)),
             Ok(PauseState::Open { pause, .. }) => {
-                let told = self.links.waiters.wait(&pause.id);
+                let told = self.waiters.wait(&pause.id);
                 self.told(key, &pause, told).await
             }
             Ok(PauseState::Fresh) => Err(ended()),
         }
+    }
+
+    /// Most bodies ask for no handles, so they are made when asked for.
+    fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
+        self.scope.handle(of)
     }
 }
 

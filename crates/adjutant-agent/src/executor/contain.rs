@@ -1,7 +1,6 @@
 //! Contain: a body of a tool, with its panic, its time, its wish to stop, and its wish to wait for the outside.
 
 use std::{
-    any::{Any, TypeId},
     future::poll_fn,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
@@ -14,18 +13,14 @@ use std::{
 };
 
 use adjutant_core::{chain, panic_text};
-use adjutant_llm::{CallResult, Status, Usage};
-use adjutant_tool::{
-    Answer, Ask, Bound, CallBackend, CallContext, Cancel, Identity, Noted, Progress, ToolError, ToolErrorKind,
-};
-use async_trait::async_trait;
+use adjutant_llm::{CallResult, Status};
+use adjutant_tool::{Bound, CallBackend, CallContext, Identity, ToolError, ToolErrorKind};
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
 use super::call_handle::CallHandle;
-use crate::scope::CallScope;
 
 /// The end of a body.
 pub(super) type CallEnd = Result<CallResult, ToolError>;
@@ -33,8 +28,6 @@ pub(super) type CallEnd = Result<CallResult, ToolError>;
 /// A body, contained.
 pub(super) struct Contained<'a> {
     pub(super) door: &'a CallHandle,
-    pub(super) scope: &'a CallScope,
-    pub(super) stop: &'a Cancel,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     /// True if the body may be dropped at any place.
@@ -49,51 +42,15 @@ enum BodyExit {
     Late(Duration),
 }
 
-/// The door of a body, with the handles that it may ask for: most bodies ask for none, so they are made when asked for.
-struct Furnished {
-    door: Arc<CallHandle>,
-    scope: Arc<CallScope>,
-}
-
-#[async_trait]
-impl CallBackend for Furnished {
-    fn emit(&self, progress: Progress) {
-        self.door.emit(progress);
-    }
-
-    fn charge(&self, usage: Usage) {
-        self.door.charge(usage);
-    }
-
-    async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
-        self.door.begin(key).await
-    }
-
-    async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
-        self.door.finish(key, value).await
-    }
-
-    async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
-        self.door.pause(key, ask).await
-    }
-
-    fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
-        self.scope.handle(of)
-    }
-}
-
 /// Returns the future that runs for a call; it owns all it needs.
 pub(super) fn body(
     tool: Bound,
     args: Value,
     who: Arc<Identity>,
     door: &Arc<CallHandle>,
-    scope: &Arc<CallScope>,
 ) -> impl Future<Output = CallEnd> + Send + use<> {
-    let cancel = door.stop.clone();
-    scope.enter(&door.stop);
-    let backend = Furnished { door: Arc::clone(door), scope: Arc::clone(scope) };
-    let cx = CallContext::new(who, cancel, Arc::new(backend));
+    door.scope.enter(&door.stop);
+    let cx = CallContext::new(who, door.stop.clone(), Arc::clone(door) as Arc<dyn CallBackend>);
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
     contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
@@ -112,7 +69,7 @@ impl Contained<'_> {
                 match go_on(Box::pin(self.outlast(pin!(Polled::new(body, &is_over)))), &is_over).await {
                     Ok(ended) => ended,
                     Err(limit) => {
-                        self.stop.cancel();
+                        self.door.stop.cancel();
                         let message =
                             format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
                         return CallResult::new(Status::TimedOut, message);
@@ -120,7 +77,7 @@ impl Contained<'_> {
                 }
             }
         };
-        self.stop.cancel();
+        self.door.stop.cancel();
         let diverged = ended.as_ref().and_then(|_| self.door.divergence());
         match (ended, diverged) {
             (_, Some(error)) | (Some(Err(error)), None) => failed(&error),
@@ -159,11 +116,11 @@ impl Contained<'_> {
             () = tokio::time::sleep(self.grace) => {}
         }
         loop {
-            self.scope.suspension.suspend(self.door.open_pauses());
+            self.door.scope.suspension.suspend(self.door.open_pauses());
             tokio::select! {
                 biased;
                 ended = body.as_mut() => return BodyExit::Ended(ended),
-                () = self.stop.cancelled() => return BodyExit::Stopped,
+                () = self.door.stop.cancelled() => return BodyExit::Stopped,
                 () = self.door.parked.notified() => {}
             }
         }
@@ -173,7 +130,7 @@ impl Contained<'_> {
         let limit = async {
             match self.timeout {
                 Some(timeout) => {
-                    self.door.standstill.elapsed(timeout).await;
+                    self.door.scope.standstill.elapsed(timeout).await;
                     timeout
                 }
                 None => std::future::pending().await,
@@ -182,7 +139,7 @@ impl Contained<'_> {
         tokio::select! {
             biased;
             ended = body => BodyExit::Ended(ended),
-            () = self.stop.cancelled() => BodyExit::Stopped,
+            () = self.door.stop.cancelled() => BodyExit::Stopped,
             () = self.door.parked.notified() => BodyExit::Parked,
             limit = limit => BodyExit::Late(limit),
         }

@@ -6,18 +6,20 @@ use std::{
 };
 
 use adjutant_core::{Record, Run};
-use adjutant_llm::{Block, Call, Chunk, Reply, ToolName};
+use adjutant_llm::{Block, Call, CallId, Chunk, Reply, ToolName};
 use adjutant_tool::{Cancel, Replay, Toolset};
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
     LocalExecutor,
-    call_handle::{CallHandle, Links, Phase},
+    call_handle::{CallHandle, Phase},
     contain::{self, Spawned},
+    waiters::Waiters,
 };
 use crate::{
     budget::Budget,
     event_sink::EventSink,
+    inbox::Inbox,
     points::BeforeTool,
     scope::{CallParts, CallScope, RunScopes, SessionWriter},
     turn_position::TurnPosition,
@@ -40,7 +42,6 @@ struct State {
 pub(super) struct Begun {
     pub(super) door: Arc<CallHandle>,
     pub(super) body: Spawned,
-    pub(super) scope: Arc<CallScope>,
     /// Told when the call is admitted: agents under it wait for that.
     pub(super) admitted: watch::Sender<bool>,
 }
@@ -53,7 +54,8 @@ struct CallRules {
     most: usize,
     attended: bool,
     place: TurnPosition,
-    links: Links,
+    inbox: Arc<Inbox>,
+    waiters: Arc<Waiters>,
     stop: Cancel,
     run: Run,
     writer: SessionWriter,
@@ -158,30 +160,28 @@ impl CallRules {
         }
         let call = Call { args: admitted.text, ..call.clone() };
         let who = Arc::new(feed.setup.who.within(call.id));
-        let links = self.links.clone();
-        let mut door = CallHandle::new(Arc::clone(feed), self.place, links, call, self.stop.child());
+        let (admit, is_admitted) = watch::channel(false);
+        let scope = self.scope(feed, call.id, is_admitted);
+        let mut door = CallHandle::new(scope, Arc::clone(&self.waiters), call, self.stop.child());
         door.attended = self.attended;
         door.phase = Mutex::new(Phase::Early(Vec::new()));
         let door = Arc::new(door);
-        let (admit, is_admitted) = watch::channel(false);
-        let scope = self.scope(feed, &door, is_admitted);
-        let body = contain::body(tool.clone(), admitted.value, who, &door, &scope);
-        Some(Begun { door, body: Spawned(runtime.spawn(body)), scope, admitted: admit })
+        let body = contain::body(tool.clone(), admitted.value, who, &door);
+        Some(Begun { door, body: Spawned(runtime.spawn(body)), admitted: admit })
     }
 
-    fn scope(&self, feed: &Arc<EventSink>, door: &CallHandle, admitted: watch::Receiver<bool>) -> Arc<CallScope> {
+    fn scope(&self, feed: &Arc<EventSink>, call: CallId, admitted: watch::Receiver<bool>) -> Arc<CallScope> {
         CallScope::new(CallParts {
             run: &self.run,
             feed,
             kept: &self.kept,
             writer: &self.writer,
-            inbox: &self.links.inbox,
+            inbox: &self.inbox,
             place: self.place,
-            call: door.call.id,
+            call,
             resumable: false,
             budget: self.budget.clone(),
             tools: Some(self.tools.clone()),
-            standstill: &door.standstill,
             admitted: Some(admitted),
         })
     }
@@ -204,7 +204,8 @@ impl LocalExecutor {
             most: limits.max_parallel_tools.max(1) as usize,
             attended: !limits.unattended && self.setup.responder.is_some(),
             place: self.place,
-            links: self.links(),
+            inbox: Arc::clone(&self.inbox),
+            waiters: Arc::clone(&self.waiters),
             stop: self.stop.clone(),
             run: run.clone(),
             writer: self.writer.clone(),

@@ -15,7 +15,6 @@ use super::LocalExecutor;
 use crate::{
     inbox::{Inbox, Input},
     scope::{CallParts, CallScope, KEPT, RunScopes},
-    setup::Standstill,
 };
 
 impl LocalExecutor {
@@ -73,13 +72,7 @@ impl LocalExecutor {
     }
 
     /// The scope of a call that is about to run.
-    pub(super) fn scope(
-        &self,
-        run: &Run,
-        call: CallId,
-        replay: Replay,
-        standstill: &Arc<Standstill>,
-    ) -> Arc<CallScope> {
+    pub(super) fn scope(&self, run: &Run, call: CallId, replay: Replay) -> Arc<CallScope> {
         CallScope::new(CallParts {
             run,
             feed: &self.feed,
@@ -91,7 +84,6 @@ impl LocalExecutor {
             resumable: replay == Replay::Resumable,
             budget: self.budget().cloned(),
             tools: self.tools.clone(),
-            standstill,
             admitted: None,
         })
     }

@@ -45,19 +45,20 @@ const MAX_KEY: usize = 200;
 /// The scope of one call.
 pub(crate) struct CallScope {
     me: Weak<CallScope>,
-    pub(super) feed: Arc<EventSink>,
+    pub(crate) feed: Arc<EventSink>,
     kept: Arc<RunScopes>,
     pub(super) writer: SessionWriter,
-    inbox: Arc<Inbox>,
+    pub(crate) inbox: Arc<Inbox>,
     pub(super) call: CallId,
-    place: TurnPosition,
+    pub(crate) place: TurnPosition,
     pub(super) resumable: bool,
     limits: Limits,
     history: Transcript,
     /// The answers that agents under this one were given.
     pub(super) answers: Vec<Answered>,
     budget: Option<Budget>,
-    standstill: Arc<Standstill>,
+    /// Stands as long as somebody is asked.
+    pub(crate) standstill: Arc<Standstill>,
     tools: OnceLock<Toolset>,
     cancel: OnceLock<Cancel>,
     /// The lifetime of its children.
@@ -81,7 +82,6 @@ pub(crate) struct CallParts<'a> {
     pub(crate) resumable: bool,
     pub(crate) budget: Option<Budget>,
     pub(crate) tools: Option<Toolset>,
-    pub(crate) standstill: &'a Arc<Standstill>,
     pub(crate) admitted: Option<watch::Receiver<bool>>,
 }
 
@@ -119,8 +119,7 @@ struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
     pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
-        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, standstill, admitted } =
-            parts;
+        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, admitted } = parts;
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(feed),
@@ -134,7 +133,7 @@ impl CallScope {
             history: run.history().clone(),
             answers: run.calls().answers_of_others(),
             budget,
-            standstill: Arc::clone(standstill),
+            standstill: Arc::new(Standstill::under(feed.setup.within.as_ref().map(|within| within.standstill()))),
             tools: tools.map_or_else(OnceLock::new, OnceLock::from),
             cancel: OnceLock::new(),
             admitted,

@@ -13,7 +13,7 @@ use crate::{Block, Call, CallId, CallResult, Reply};
 #[serde(try_from = "Raw")]
 pub struct Turn {
     reply: Arc<Reply>,
-    results: Vec<Arc<CallResult>>,
+    results: Arc<[Arc<CallResult>]>,
 }
 
 /// A turn whose calls have not all ended.
@@ -66,7 +66,7 @@ impl Turn {
 
     /// Each call with its result, in the order of the calls.
     pub fn pairs(&self) -> impl Iterator<Item = (&Call, &Arc<CallResult>)> {
-        self.reply.calls().zip(&self.results)
+        self.reply.calls().zip(&*self.results)
     }
 }
 
@@ -121,7 +121,9 @@ impl OpenTurn {
         if self.slots.iter().any(Option::is_none) {
             return Err(self);
         }
-        Ok(Turn { reply: self.reply, results: self.slots.into_iter().flatten().collect() })
+        // All are there; in this form the list is made in the place of the slots.
+        let results: Vec<_> = self.slots.into_iter().map_while(|slot| slot).collect();
+        Ok(Turn { reply: self.reply, results: results.into() })
     }
 
     /// Closes the turn; a call that has no result yet gets the one that is made for it.
@@ -140,7 +142,7 @@ impl TryFrom<Raw> for Turn {
         if calls != raw.results.len() {
             return Err(Unpaired { calls, results: raw.results.len() });
         }
-        Ok(Turn { reply: raw.reply, results: raw.results })
+        Ok(Turn { reply: raw.reply, results: raw.results.into() })
     }
 }
 
