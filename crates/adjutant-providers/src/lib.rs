@@ -24,6 +24,7 @@ mod counts;
 mod credentials;
 mod driver;
 mod embed;
+mod escape;
 mod gemini;
 mod host;
 mod limits;

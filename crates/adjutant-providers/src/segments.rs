@@ -10,8 +10,12 @@ use std::{
 use adjutant_llm::{Entry, ModelInfo, Options, Request, Stored, ToolDecl, Warning};
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::Serializer;
 
-use crate::body::{Marks, Segmented};
+use crate::{
+    body::{Marks, Segmented},
+    escape::TextFormatter,
+};
 
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
 const SEGMENT: usize = 64 * 1024;
@@ -235,7 +239,8 @@ impl Head {
 /// Writes a value as JSON.
 #[expect(clippy::expect_used, reason = "our own types have text keys, and a vector takes every byte")]
 pub(crate) fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    serde_json::to_writer(out, value).expect("JSON that was made for this");
+    let mut serializer = Serializer::with_formatter(out, TextFormatter);
+    value.serialize(&mut serializer).expect("JSON that was made for this");
 }
 
 /// Writes a member of an object after another one.

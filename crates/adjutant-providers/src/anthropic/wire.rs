@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
+    escape,
     pieces::Args,
     text::{Loose, Text},
 };
@@ -23,6 +24,7 @@ pub(super) struct Message<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Part<'a> {
     Text {
+        #[serde(serialize_with = "escape::text")]
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         citations: Option<&'a Value>,
@@ -36,6 +38,7 @@ pub(super) enum Part<'a> {
         title: Option<&'a str>,
     },
     Thinking {
+        #[serde(serialize_with = "escape::text")]
         thinking: &'a str,
         signature: &'a str,
     },
@@ -64,9 +67,19 @@ pub(super) enum Part<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Source<'a> {
-    Base64 { media_type: &'a str, data: &'a str },
-    Url { url: &'a str },
-    Text { media_type: &'a str, data: String },
+    Base64 {
+        media_type: &'a str,
+        #[serde(serialize_with = "escape::text")]
+        data: &'a str,
+    },
+    Url {
+        url: &'a str,
+    },
+    Text {
+        media_type: &'a str,
+        #[serde(serialize_with = "escape::text")]
+        data: String,
+    },
 }
 
 /// A tool of a request.

@@ -12,6 +12,7 @@ use serde_json::{Value, value::RawValue};
 pub(super) use crate::address::Address;
 use crate::{
     counts::{InputDetails, OutputDetails, count, loose},
+    escape,
     text::{Few, Fill, Loose, Place},
 };
 
@@ -32,11 +33,11 @@ pub(super) enum Message<'a> {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Assistant<'a> {
     pub(super) content: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
     pub(super) reasoning_content: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
     pub(super) reasoning: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
     pub(super) reasoning_text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) reasoning_details: Vec<Value>,
@@ -57,7 +58,7 @@ pub(super) struct Answer<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
-    Text(Cow<'a, str>),
+    Text(#[serde(serialize_with = "escape::text")] Cow<'a, str>),
     Parts(Vec<Part<'a>>),
 }
 
@@ -66,6 +67,7 @@ pub(super) enum Content<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Part<'a> {
     Text {
+        #[serde(serialize_with = "escape::text")]
         text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
@@ -88,6 +90,7 @@ pub(super) enum Part<'a> {
 pub(super) struct TextPart<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
+    #[serde(serialize_with = "escape::text")]
     pub(super) text: &'a str,
 }
 
@@ -135,6 +138,7 @@ pub(super) struct Call<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct Function<'a> {
     pub(super) name: Cow<'a, str>,
+    #[serde(serialize_with = "escape::text")]
     pub(super) arguments: Cow<'a, str>,
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    escape,
     pieces::Args,
     text::{Few, Loose, Text},
 };
@@ -40,7 +41,7 @@ pub(super) struct Part<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Payload<'a> {
-    Text(Cow<'a, str>),
+    Text(#[serde(serialize_with = "escape::text")] Cow<'a, str>),
     InlineData(Blob<'a>),
     FileData(FileData<'a>),
     FunctionCall(FunctionCall<'a>),
@@ -55,6 +56,7 @@ pub(super) enum Payload<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Blob<'a> {
     pub(super) mime_type: &'a str,
+    #[serde(serialize_with = "escape::text")]
     pub(super) data: &'a str,
 }
 
@@ -99,8 +101,8 @@ pub(super) enum Id<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Outcome<'a> {
-    Output(Cow<'a, str>),
-    Error(Cow<'a, str>),
+    Output(#[serde(serialize_with = "escape::text")] Cow<'a, str>),
+    Error(#[serde(serialize_with = "escape::text")] Cow<'a, str>),
 }
 
 /// A picture or a document of a result.

@@ -9,6 +9,7 @@ use serde_json::{Value, value::RawValue};
 pub(super) use crate::address::Address;
 use crate::{
     counts::{InputDetails, OutputDetails, count, loose},
+    escape,
     text::{Loose, Text},
 };
 
@@ -22,7 +23,7 @@ pub(super) enum Item<'a> {
         summary: &'a Value,
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "escape::some")]
         encrypted_content: Option<&'a str>,
     },
     FunctionCall {
@@ -30,6 +31,7 @@ pub(super) enum Item<'a> {
         id: Option<&'a str>,
         call_id: CallId,
         name: Cow<'a, str>,
+        #[serde(serialize_with = "escape::text")]
         arguments: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<&'a Value>,
@@ -62,6 +64,7 @@ pub(super) struct Message<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Part<'a> {
     InputText {
+        #[serde(serialize_with = "escape::text")]
         text: &'a str,
     },
     InputImage {
@@ -73,6 +76,7 @@ pub(super) enum Part<'a> {
         file: File<'a>,
     },
     OutputText {
+        #[serde(serialize_with = "escape::text")]
         text: Cow<'a, str>,
         annotations: &'a [Value],
     },
@@ -90,7 +94,7 @@ pub(super) enum File<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Output<'a> {
-    Text(Cow<'a, str>),
+    Text(#[serde(serialize_with = "escape::text")] Cow<'a, str>),
     Parts(Vec<Part<'a>>),
 }
 
