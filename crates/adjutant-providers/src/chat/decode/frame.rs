@@ -13,6 +13,8 @@ use crate::{
 
 /// The largest number of bytes of an event that is remembered.
 const MAX_BYTES: usize = 4_096;
+/// The number of events that are read as a whole before one is remembered: a short stream gains nothing by it.
+const MIN_READ: u8 = 8;
 /// How often an event is remembered or read twice, until none is compared any more.
 const MAX_MISSES: u8 = 8;
 
@@ -21,6 +23,8 @@ const MAX_MISSES: u8 = 8;
 pub(super) struct Around {
     head: Box<str>,
     tail: Box<str>,
+    /// The number of events that were read as a whole, up to [`MIN_READ`].
+    read: u8,
     misses: u8,
 }
 
@@ -44,8 +48,13 @@ impl Around {
         false
     }
 
-    /// Remembers an event that was read as a whole, if it is small and nothing beside its choices says anything.
+    /// Remembers an event that was read as a whole, if it is small and nothing beside its choices says anything, and the
+    /// stream has proved long.
     pub(super) fn learn(&mut self, data: &str, completion: &Completion<'_>) {
+        if self.read < MIN_READ {
+            self.read += 1;
+            return;
+        }
         if self.misses >= MAX_MISSES || data.len() > MAX_BYTES || completion.says_more() {
             return;
         }
@@ -101,7 +110,8 @@ mod tests {
             vec![plain("a"), r#"{"id":"a","choices":null,"usage":null}"#.into(), plain("b")],
             (0..40).map(|n| event("", &n.to_string(), &format!(r#","obfuscation":"{n}""#))).collect(),
         ];
-        for events in streams {
+        for stream in streams {
+            let events: Vec<_> = (0..=super::MIN_READ).map(|_| plain("-")).chain(stream).collect();
             assert_eq!(said(&events, false), said(&events, true), "{events:?}");
         }
     }
