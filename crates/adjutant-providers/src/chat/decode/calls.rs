@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error};
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ToolName};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{Decoder, kept, protocol};
@@ -16,7 +16,7 @@ const MAX_CALLS: usize = 4_096;
 pub(super) struct OpenCall {
     index: Option<u64>,
     wire_id: Option<Arc<str>>,
-    named: Option<(u32, Arc<str>)>,
+    named: Option<(u32, ToolName)>,
     args: String,
     /// The content that goes back with the call.
     extra_content: Option<Value>,
@@ -46,9 +46,8 @@ impl Decoder {
             open.wire_id = Some(id.into());
         }
         if let (None, Some(name)) = (&open.named, name) {
-            let name: Arc<str> = name.into();
-            let kind = |id| BlockKind::Call { id, name: name.to_string().into() };
-            let block = self.blocks.open(kind, out)?;
+            let name = ToolName::from(&*name);
+            let block = self.blocks.open(|id| BlockKind::Call { id, name: name.clone() }, out)?;
             open.named = Some((block, name));
             if !open.args.is_empty() {
                 out.push_back(Chunk::Delta { block, text: open.args.clone() });
@@ -93,7 +92,6 @@ impl Decoder {
             }
             self.take_details(&mut extra);
             let id = self.blocks.call_id(block);
-            let name = name.to_string().into();
             let call = Call { id, wire_id: open.wire_id, name, args: open.args.into(), extra: kept(extra) };
             self.blocks.close(block, Block::Call(call), out);
         }
