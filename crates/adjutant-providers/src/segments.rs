@@ -20,6 +20,9 @@ use crate::{
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
 const SEGMENT: usize = 64 * 1024;
 
+/// The end of the messages and of the request.
+const END: &[u8] = b"]}";
+
 /// The writer of the parts of a request, for one wire. Pure.
 pub(crate) trait Encode {
     /// Writes everything up to the opening bracket of the messages; messages that the head holds follow it.
@@ -64,7 +67,8 @@ pub(crate) enum Messages {
 
 /// The encoding of one transcript for one wire and model.
 ///
-/// Invariant: `sealed` and `tail` hold the messages of the first `count` entries, of which `last` is the last.
+/// Invariant: `sealed` and `tail` hold the messages of the first `count` entries, of which `last` is the last; between
+/// requests, the bytes of the tail are `lent`.
 #[derive(Debug, Default)]
 pub(crate) struct EncodedTranscript {
     info: Option<Arc<ModelInfo>>,
@@ -72,6 +76,9 @@ pub(crate) struct EncodedTranscript {
     sealed: Arc<Vec<Bytes>>,
     sealed_bytes: u64,
     tail: Tail,
+    /// The tail and its end, as the newest request sends them: not copied, unless that request still goes on when the
+    /// next one is made.
+    lent: Option<Arc<Vec<u8>>>,
     /// The places where the messages can be marked: at the newest entry, and at the one before the newest turn. The
     /// request before ended there, so that its cache is met whatever came since.
     newest: Option<u64>,
@@ -107,6 +114,15 @@ pub(crate) fn encode(
 ) -> (Segmented, Vec<Warning>) {
     let slot = request.entries.encodings().slot::<Mutex<EncodedTranscript>>(key);
     lock(&slot).encode(info, wire, heads, request)
+}
+
+/// Bytes that a request sends and its transcript goes on with.
+struct Lent(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl fmt::Debug for Heads {
@@ -153,6 +169,7 @@ impl EncodedTranscript {
         if !self.fits(info, request) {
             *self = Self { info: Some(Arc::clone(info)), ..Self::default() };
         }
+        self.take_back();
         let mut added = Vec::new();
         for stored in request.entries.iter_from(self.count) {
             self.entry(wire, &stored.entry, &mut added);
@@ -164,9 +181,6 @@ impl EncodedTranscript {
         let (bytes, messages) = (head.bytes.clone(), head.messages);
         let mut warnings = head.warnings.clone();
         warnings.extend(added);
-        let mut tail = Vec::with_capacity(self.tail.out.len() + 2);
-        tail.extend_from_slice(&self.tail.out);
-        tail.extend_from_slice(b"]}");
         let empty = self.count == 0 || sealed.is_empty() && self.tail.out.is_empty();
         let skip = usize::from(messages == Messages::None && !empty);
         let marks = match wire.mark(&request.options) {
@@ -176,7 +190,22 @@ impl EncodedTranscript {
             }
             None => Marks::default(),
         };
-        (Segmented::new(bytes, sealed, tail.into(), skip, marks), warnings)
+        (Segmented::new(bytes, sealed, self.lend(), skip, marks), warnings)
+    }
+
+    /// Gives the tail and its end to a request.
+    fn lend(&mut self) -> Bytes {
+        self.tail.out.extend_from_slice(END);
+        let lent = Arc::new(std::mem::take(&mut self.tail.out));
+        Bytes::from_owner(Lent(Arc::clone(self.lent.insert(lent))))
+    }
+
+    /// Takes the tail back, without its end.
+    fn take_back(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            self.tail.out = Arc::try_unwrap(lent).unwrap_or_else(|lent| lent.to_vec());
+            self.tail.out.truncate(self.tail.out.len().saturating_sub(END.len()));
+        }
     }
 
     fn entry(&mut self, wire: &impl Encode, entry: &Entry, warnings: &mut Vec<Warning>) {
