@@ -282,6 +282,23 @@ impl LocalExecutor {
         heard
     }
 
+    /// Performs an activity that asks nobody and waits for nothing; says whether it was one.
+    fn at_once(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) -> bool {
+        let record = match act {
+            Activity::Prepare { turn } => self.prepared(run, turn),
+            Activity::Admit { call } => self.admitted(run, call).map(|(record, args)| {
+                self.args.extend(args.map(|args| (call, args)));
+                record
+            }),
+            Activity::Settle { turn } => self.settled(turn),
+            Activity::Ask { .. } | Activity::Call { .. } | Activity::Answer { .. } => None,
+        };
+        let Some(record) = record else { return false };
+        ended.extend(self.configured(&record));
+        ended.push(record);
+        true
+    }
+
     /// True if nothing has come that must be heard before an activity which ends at once.
     fn is_undisturbed(&self) -> bool {
         self.outer.is_none() && !self.run_budget.is_open() && self.inbox.is_empty()
@@ -301,7 +318,7 @@ impl LocalExecutor {
             self.feed.seen.offer(&tools);
             (self.sources, self.tools) = (sources, Some(tools));
         }
-        self.configure(performed.act, &mut performed.records);
+        self.configure(&mut performed.records);
         self.args.extend(performed.args);
         records.extend(performed.records);
     }
@@ -395,6 +412,9 @@ impl Executor for LocalExecutor {
         // From the run, because an earlier drive may have opened the turn.
         self.place = TurnPosition { run: run.run(), turn: run.turn() };
         self.enter(run);
+        if self.is_undisturbed() && self.at_once(run, act, ended) {
+            return;
+        }
         let performed = match act {
             Activity::Prepare { turn } => self.prepare(run, turn),
             Activity::Ask { .. } if self.queue.interrupts() => self.place_first(id),
@@ -412,14 +432,6 @@ impl Executor for LocalExecutor {
             Activity::Settle { turn } => self.settle(run, turn),
         };
         let Some(performed) = performed else { return };
-        if self.is_undisturbed()
-            && matches!(
-                *performed.records,
-                [Record::Prepared { .. } | Record::Admitted { .. } | Record::Settled { .. }]
-            )
-        {
-            return self.end(performed, ended);
-        }
         // Heard after what has come meanwhile.
         self.busy.insert(id);
         self.done.push(performed);

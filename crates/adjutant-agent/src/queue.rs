@@ -84,6 +84,8 @@ pub(crate) enum Append {
 #[derive(Default)]
 pub(crate) struct Queues {
     lanes: Mutex<Lanes>,
+    /// False until the first message is queued: most sessions never look at their lanes.
+    used: AtomicBool,
     /// True if there is something that no executor has heard of.
     news: AtomicBool,
     executor: AtomicWaker,
@@ -132,12 +134,17 @@ impl Queues {
 
     /// True if anything waits.
     pub(crate) fn is_filled(&self) -> bool {
-        self.lanes().waiting().next().is_some()
+        self.is_used() && self.lanes().waiting().next().is_some()
+    }
+
+    /// True if a message was ever queued.
+    pub(crate) fn is_used(&self) -> bool {
+        self.used.load(Ordering::Acquire)
     }
 
     /// True if a message waits that should be placed before anything else is said.
     pub(crate) fn interrupts(&self) -> bool {
-        self.lanes().interrupts()
+        self.is_used() && self.lanes().interrupts()
     }
 
     /// The executor is woken when there is news.
@@ -152,7 +159,7 @@ impl Queues {
 
     /// Takes from a lane what is to be placed now.
     pub(crate) fn take(&self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
-        let taken = self.lanes().take(lane, drain);
+        let taken = if self.is_used() { self.lanes().take(lane, drain) } else { Vec::new() };
         // A message that was numbered just now is news.
         if !taken.is_empty() {
             self.news.store(true, Ordering::Release);
@@ -162,7 +169,9 @@ impl Queues {
 
     /// These records are about to be committed: what was taken and is not in them waits again.
     pub(crate) fn hand_over(&self, records: &[Record]) {
-        self.lanes().hand_over(records);
+        if self.is_used() {
+            self.lanes().hand_over(records);
+        }
     }
 
     /// The record is in the log.
@@ -179,11 +188,13 @@ impl Queues {
     /// The log was read: what it holds counts.
     pub(crate) fn restore(&self, run: &Run) {
         let logged = run.waiting().queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
+        self.used.fetch_or(run.waiting().queued().next().is_some(), Ordering::AcqRel);
         self.lanes().restore(logged, run.waiting().next_item - 1, run.heeded());
         self.news.store(true, Ordering::Release);
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Lanes) -> T) -> T {
+        self.used.store(true, Ordering::Release);
         let changed = change(&mut self.lanes());
         self.news.store(true, Ordering::Release);
         self.executor.wake();

@@ -1,5 +1,7 @@
 //! A compiled JSON schema. Our own type, so that the validator behind it can change.
 
+mod plain;
+
 use std::{
     collections::HashSet,
     fmt,
@@ -11,6 +13,7 @@ use boon::{Compiler, Schemas};
 use serde_json::Value;
 
 use crate::{Error, ErrorKind};
+use plain::Plain;
 
 /// The place where the schema is taken to stand; nothing is ever fetched from there.
 const PLACE: &str = "schema:///root.json";
@@ -30,6 +33,7 @@ struct Compiled {
     schemas: Schemas,
     root: boon::SchemaIndex,
     branching: bool,
+    plain: Option<Plain>,
 }
 
 /// One place where a value does not fit a schema.
@@ -76,6 +80,9 @@ impl Schema {
     /// # Errors
     /// Every place that does not fit, in the order of the value.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        if self.inner.plain.as_ref().is_some_and(|plain| plain.fits(value)) {
+            return Ok(());
+        }
         if self.inner.branching && is_deeper(value, MAX_BRANCHING_DEPTH) {
             let message =
                 format!("nested deeper than {MAX_BRANCHING_DEPTH} levels, which this schema cannot be checked for");
@@ -98,7 +105,8 @@ impl Schema {
         let compile = || compiler.compile(place, &mut schemas).map_err(|error| invalid(&error));
         let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| invalid(&"a pattern is too large"))??;
         let branching = holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
-        Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching }) })
+        let plain = if place == PLACE { Plain::of(&source) } else { None };
+        Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching, plain }) })
     }
 }
 
@@ -188,5 +196,34 @@ mod tests {
         let schema = json!({"$ref": "https://elsewhere.example/schema.json"});
         let error = Schema::compile(Arc::new(schema)).expect_err("nothing is fetched");
         assert!(error.message().contains("elsewhere.example"), "{error}");
+    }
+
+    #[test]
+    fn plain_schema_takes_only_what_the_validator_takes() {
+        let members = [
+            json!({"type": "integer", "format": "uint64", "minimum": 0}),
+            json!({"type": "integer"}),
+            json!({"type": "string"}),
+            json!({"type": "number"}),
+            json!({"type": "boolean"}),
+            json!({"type": "string", "minLength": 1}),
+            json!({"type": "string", "format": "email"}),
+            json!({"type": ["string", "null"]}),
+        ];
+        let values = [json!(7), json!(-7), json!(u64::MAX), json!(1.0), json!(1.5), json!("x"), json!(""), json!(true)];
+        let values = values.into_iter().chain([json!(null), json!([]), json!({})]);
+        let values: Vec<_> =
+            values.flat_map(|it| [json!({"n": it}), json!({"m": it}), json!({"n": it, "m": 1}), it]).collect();
+        for member in &members {
+            for more in [json!({}), json!({"required": ["n"]}), json!({"additionalProperties": false})] {
+                let mut schema = json!({"type": "object", "properties": {"n": member}});
+                schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+                let schema = Schema::compile(Arc::new(schema)).expect("a schema");
+                for value in &values {
+                    let is_valid = schema.inner.schemas.validate(value, schema.inner.root).is_ok();
+                    assert_eq!(schema.validate(value).is_ok(), is_valid, "{schema:?} {value}");
+                }
+            }
+        }
     }
 }

@@ -11,6 +11,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+use crate::text::Few;
+
 const NO_IMAGES: &str = "[image omitted: this model takes no images]";
 const NO_DOCUMENTS: &str = "[document omitted: this model takes no documents]";
 const OTHER_IMAGE: &str = "[image omitted: models take JPEG, PNG, GIF and WebP only]";
@@ -33,8 +35,8 @@ pub(crate) enum Piece<'a> {
 }
 
 /// The content without blank texts; what the model cannot take becomes a text, one for a run of the same kind.
-pub(crate) fn pieces<'a>(content: &'a [Content], inputs: Inputs, warnings: &mut Vec<Warning>) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::with_capacity(content.len());
+pub(crate) fn pieces<'a>(content: &'a [Content], inputs: Inputs, warnings: &mut Vec<Warning>) -> Few<Piece<'a>> {
+    let mut pieces = Few::default();
     for it in content {
         let piece = match it {
             Content::Text { text } if text.trim().is_empty() => continue,

@@ -8,7 +8,10 @@ use std::{borrow::Cow, sync::Arc};
 use adjutant_llm::{Block, Call, Entry, FinishReason, ModelInfo, Thinking, Turn, Warning};
 use serde_json::Value;
 
-use crate::pieces::{Args, Piece, pieces};
+use crate::{
+    pieces::{Args, Piece, pieces},
+    text::Few,
+};
 
 /// The largest number of characters that are shown of a block that another provider ran.
 const MAX_FOREIGN: usize = 4_000;
@@ -22,7 +25,7 @@ pub(crate) enum ProjectedEntry<'a> {
     /// Nothing.
     Nothing,
     /// A message of the user.
-    User(Vec<Piece<'a>>),
+    User(Few<Piece<'a>>),
     /// A reply, and the results of its calls.
     Turn(ProjectedReply<'a>),
 }
@@ -33,7 +36,7 @@ pub(crate) struct ProjectedReply<'a> {
     /// The parts of the reply, in order; never empty. Thinking is there only if the model itself thought it.
     pub(crate) parts: Vec<ReplyPart<'a>>,
     /// One for each call, in order.
-    pub(crate) results: Vec<ProjectedResult<'a>>,
+    pub(crate) results: Few<ProjectedResult<'a>>,
     /// True if the reply is the model's own, so that data that only it understands goes back too.
     pub(crate) own: bool,
 }
@@ -56,7 +59,7 @@ pub(crate) enum ReplyPart<'a> {
 pub(crate) struct ProjectedResult<'a> {
     pub(crate) call: &'a Call,
     /// The outcome of the call; may be empty.
-    pub(crate) pieces: Vec<Piece<'a>>,
+    pub(crate) pieces: Few<Piece<'a>>,
     pub(crate) is_error: bool,
 }
 
@@ -65,14 +68,16 @@ pub(crate) fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<W
     match entry {
         Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
         Entry::Summary(summary) if !summary.text.trim().is_empty() => {
-            ProjectedEntry::User(vec![Piece::Text(&summary.text)])
+            let mut pieces = Few::default();
+            pieces.push(Piece::Text(&*summary.text));
+            ProjectedEntry::User(pieces)
         }
         Entry::Turn(turn) => of_turn(turn, info, warnings),
         _ => ProjectedEntry::Nothing,
     }
 }
 
-fn of_pieces(pieces: Vec<Piece<'_>>) -> ProjectedEntry<'_> {
+fn of_pieces(pieces: Few<Piece<'_>>) -> ProjectedEntry<'_> {
     if pieces.is_empty() { ProjectedEntry::Nothing } else { ProjectedEntry::User(pieces) }
 }
 
@@ -81,7 +86,7 @@ fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) ->
     let whole = !matches!(reply.stop, FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered);
     let own = whole && reply.model == info.id;
     let extra = |it: &'a adjutant_llm::Extra| if own { &**it } else { &Value::Null };
-    let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Vec::new());
+    let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Few::default());
     let mut closed = turn.results().iter();
     for block in &reply.blocks {
         match &**block {

@@ -78,7 +78,7 @@ pub(crate) struct EncodedTranscript {
     tail: Tail,
     /// The tail and its end, as the newest request sends them: not copied, unless that request still goes on when the
     /// next one is made.
-    lent: Option<Arc<Vec<u8>>>,
+    lent: Arc<Vec<u8>>,
     /// The places where the messages can be marked: at the newest entry, and at the one before the newest turn. The
     /// request before ended there, so that its cache is met whatever came since.
     newest: Option<u64>,
@@ -196,16 +196,21 @@ impl EncodedTranscript {
     /// Gives the tail and its end to a request.
     fn lend(&mut self) -> Bytes {
         self.tail.out.extend_from_slice(END);
-        let lent = Arc::new(std::mem::take(&mut self.tail.out));
-        Bytes::from_owner(Lent(Arc::clone(self.lent.insert(lent))))
+        let out = std::mem::take(&mut self.tail.out);
+        match Arc::get_mut(&mut self.lent) {
+            Some(lent) => *lent = out,
+            None => self.lent = Arc::new(out),
+        }
+        Bytes::from_owner(Lent(Arc::clone(&self.lent)))
     }
 
     /// Takes the tail back, without its end.
     fn take_back(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            self.tail.out = Arc::try_unwrap(lent).unwrap_or_else(|lent| lent.to_vec());
-            self.tail.out.truncate(self.tail.out.len().saturating_sub(END.len()));
-        }
+        self.tail.out = match Arc::get_mut(&mut self.lent) {
+            Some(lent) => std::mem::take(lent),
+            None => self.lent.to_vec(),
+        };
+        self.tail.out.truncate(self.tail.out.len().saturating_sub(END.len()));
     }
 
     fn entry(&mut self, wire: &impl Encode, entry: &Entry, warnings: &mut Vec<Warning>) {

@@ -1,9 +1,10 @@
-//! Borrowed values inside a frame: texts without a copy, and lists of mostly one element without an allocation.
+//! Borrowed values inside a frame: texts without a copy, and lists of mostly one element without an allocation, which
+//! requests are made of too.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
@@ -109,6 +110,27 @@ impl<'de, T: Fill<'de>> Visitor<'de> for Place<'_, Few<T>> {
 }
 
 impl<T> Few<T> {
+    pub(crate) fn push(&mut self, element: T) {
+        match self.first {
+            None => self.first = Some(element),
+            Some(_) => self.more.push(element),
+        }
+    }
+
+    /// The elements, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(&self.more)
+    }
+
+    /// The element, if there is just one.
+    pub(crate) fn only(&self) -> Option<&T> {
+        self.first.as_ref().filter(|_| self.more.is_empty())
+    }
+
+    pub(crate) fn last(&self) -> Option<&T> {
+        self.more.last().or(self.first.as_ref())
+    }
+
     /// The elements, in order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.first.iter_mut().chain(&mut self.more)
@@ -131,6 +153,12 @@ impl<T> IntoIterator for Few<T> {
 
     fn into_iter(self) -> Self::IntoIter {
         self.first.into_iter().chain(self.more)
+    }
+}
+
+impl<T: Serialize> Serialize for Few<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 

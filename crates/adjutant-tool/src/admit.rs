@@ -47,6 +47,14 @@ impl Bound {
     /// # Errors
     /// With every place that does not fit.
     pub fn admit(&self, raw: &str) -> Result<Admitted, Refusal> {
+        self.admit_shared(&raw.into())
+    }
+
+    /// The same for a text that is shared: it is not copied if nothing was changed.
+    ///
+    /// # Errors
+    /// Like [`admit`](Bound::admit).
+    pub fn admit_shared(&self, raw: &Arc<str>) -> Result<Admitted, Refusal> {
         let name = self.spec().name();
         let schema = self.schema().map_err(|error| Refusal::broken(name, error))?;
         let read = read::read(raw, schema.source()).map_err(|unread| match unread {
@@ -57,7 +65,7 @@ impl Bound {
         let mut changed = read.changed || rewritten;
         changed |=
             self.fit(schema, &mut value, changed || holds_fractions(raw)).map_err(|it| Refusal::new(name, it, raw))?;
-        let text = if changed { value.to_string().into() } else { raw.into() };
+        let text = if changed { value.to_string().into() } else { Arc::clone(raw) };
         Ok(Admitted { value, text, changed })
     }
 

@@ -51,9 +51,19 @@ type Decided = (Admission, Option<Value>);
 type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl LocalExecutor {
-    pub(super) fn admit(&mut self, run: &Run, id: CallId) -> Option<Performed> {
+    /// Decides about a call at once, if no hook is asked; gives its arguments too, already read.
+    pub(super) fn admitted(&self, run: &Run, id: CallId) -> Option<(Record, Option<Value>)> {
+        let (tools, admit) = (self.tools.as_ref()?, self.admission(run, id)?);
+        if admit.is_heard() {
+            return None;
+        }
+        let (admission, args) = admit.decide(tools);
+        Some((Record::Admitted { call: id, admission }, args))
+    }
+
+    fn admission(&self, run: &Run, id: CallId) -> Option<Admit> {
         let OpenCall { call, answer, .. } = run.calls().call(id)?;
-        let admit = Admit {
+        Some(Admit {
             feed: Arc::clone(&self.feed),
             place: self.place,
             hidden: run.request().hidden.to_vec(),
@@ -63,7 +73,12 @@ impl LocalExecutor {
             answer: answer.map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
             stopped: self.stopped.contains(&id),
             call: call.clone(),
-        };
+        })
+    }
+
+    #[cold]
+    pub(super) fn admit(&mut self, run: &Run, id: CallId) -> Option<Performed> {
+        let admit = self.admission(run, id)?;
         match &self.tools {
             Some(tools) if !admit.is_heard() => {
                 let decided = admit.decide(tools);
@@ -143,7 +158,7 @@ impl Admit {
                 Performed { records: [denied].into_iter().chain(refused.records).collect(), ..refused }
             }
             Verdict::Pass(point) if point.args == admitted.value => performed(id, self.judge(tool, admitted)),
-            Verdict::Pass(point) => match fits(tool, &point.args.to_string()) {
+            Verdict::Pass(point) => match fits(tool, &point.args.to_string().into()) {
                 Ok(changed) => performed(id, self.judge(tool, changed)),
                 Err(result) => performed(id, refuse(result)),
             },
@@ -252,8 +267,8 @@ impl Admit {
 }
 
 /// Makes arguments fit a tool; its own panic refuses the call.
-fn fits(tool: &Bound, raw: &str) -> Result<Admitted, CallResult> {
-    match catch_unwind(AssertUnwindSafe(|| tool.admit(raw))) {
+fn fits(tool: &Bound, raw: &Arc<str>) -> Result<Admitted, CallResult> {
+    match catch_unwind(AssertUnwindSafe(|| tool.admit_shared(raw))) {
         Ok(Ok(admitted)) => Ok(admitted),
         Ok(Err(refusal)) => Err(CallResult::new(Status::InvalidArguments, refusal.message)),
         Err(panic) => {

@@ -177,7 +177,7 @@ impl CallHandle {
         pause: &Arc<Pause>,
         told: oneshot::Receiver<PauseReply>,
     ) -> Result<Answer, ToolError> {
-        let _standing = self.scope.standstill.stand();
+        let _standing = self.scope.standstill().stand();
         let told = tokio::select! {
             biased;
             told = told => told.map_err(|_| ended())?,

@@ -130,7 +130,7 @@ impl Contained<'_> {
         let limit = async {
             match self.timeout {
                 Some(timeout) => {
-                    self.door.scope.standstill.elapsed(timeout).await;
+                    self.door.scope.standstill().elapsed(timeout).await;
                     timeout
                 }
                 None => std::future::pending().await,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Config, Record, Run};
+use adjutant_core::{Config, Record, Run};
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
 use super::{LocalExecutor, Records, prepare::ShownTools};
@@ -50,21 +50,21 @@ impl LocalExecutor {
     }
 
     /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
-    pub(super) fn configure(&mut self, act: ActivityId, records: &mut Records) {
-        let (ActivityId::Prepare(_), Some(next)) = (act, &self.known.next) else { return };
-        let prepared = |(at, record): (usize, &Record)| match record {
-            Record::Prepared { model, hidden, stop, .. } if next.last || stop.is_none() => {
-                Some((at, model.clone(), hidden.clone()))
-            }
-            _ => None,
-        };
-        let Some((at, model, hidden)) = records.iter().enumerate().find_map(prepared) else { return };
-        let (Some(tools), Some(next)) = (&self.tools, self.known.next.take()) else { return };
-        let tools = ShownTools::decls(&mut self.shown, tools.decls(), &hidden, next.only.as_deref());
-        let parts = Parts { model: &model, system: &self.setup.system, tools: &tools, options: &next.options };
-        if let Some(config) = self.known.changed(parts, &self.setup.prints) {
-            records.insert(at, Record::Configured { config });
+    pub(super) fn configure(&mut self, records: &mut Records) {
+        let Some(at) = records.iter().position(|record| matches!(record, Record::Prepared { .. })) else { return };
+        if let Some(configured) = self.configured(&records[at]) {
+            records.insert(at, configured);
         }
+    }
+
+    /// The fingerprint of the request of a turn that is prepared like this, if it is not what the log knows.
+    pub(super) fn configured(&mut self, prepared: &Record) -> Option<Record> {
+        let Record::Prepared { model, hidden, stop, .. } = prepared else { return None };
+        let is_asked = |next: &mut NextRequest| next.last || stop.is_none();
+        let (tools, next) = (self.tools.as_ref()?, self.known.next.take_if(is_asked)?);
+        let tools = ShownTools::decls(&mut self.shown, tools.decls(), hidden, next.only.as_deref());
+        let parts = Parts { model, system: &self.setup.system, tools: &tools, options: &next.options };
+        self.known.changed(parts, &self.setup.prints).map(|config| Record::Configured { config })
     }
 
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.

@@ -48,30 +48,44 @@ pub(super) struct Preparing {
 }
 
 impl LocalExecutor {
-    /// Prepares a turn: at once if nobody is asked.
-    pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
+    /// Prepares a turn if nobody is asked about it.
+    pub(super) fn prepared(&mut self, run: &Run, turn: TurnNo) -> Option<Record> {
+        if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() {
+            return None;
+        }
+        let model = self.about_to_prepare(run);
+        let tools = self.setup.tools.toolset().clone();
+        self.feed.warn_all(self.place, &tools);
+        self.tools = Some(tools);
+        Some(Record::prepared(turn, model.info().id.clone(), Vec::new()))
+    }
+
+    /// Keeps what the request of the next turn will be made with; gives the model that will be asked.
+    fn about_to_prepare(&mut self, run: &Run) -> Arc<dyn Model> {
         self.feed.seen.relieve(run);
         self.expect(run);
         let (model, warning) = self.setup.chosen(run.request().chosen_model);
         if let Some(warning) = warning {
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
         }
+        model
+    }
+
+    /// Prepares a turn.
+    #[cold]
+    pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
+        if let Some(record) = self.prepared(run, turn) {
+            return Some(self.noticed(run, Performed::new(ActivityId::Prepare(turn), record)));
+        }
+        let model = self.about_to_prepare(run);
         let (feed, place) = (Arc::clone(&self.feed), self.place);
-        match (self.setup.is_plain(), self.setup.toolboxes.is_empty()) {
-            (true, true) => {
-                let tools = self.setup.tools.toolset().clone();
-                self.feed.warn_all(place, &tools);
-                self.tools = Some(tools);
-                let record = Record::prepared(turn, model.info().id.clone(), Vec::new());
-                let performed = Performed::new(ActivityId::Prepare(turn), record);
-                return Some(self.noticed(run, performed));
-            }
-            (true, false) => {
+        match self.setup.is_plain() {
+            true => {
                 let (model, known) = (model.info().id.clone(), (self.sources.clone(), self.tools.clone()));
                 let (work, notice) = (resolve_only(feed, place, turn, model, known), self.notice(run));
                 self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
             }
-            (false, _) => {
+            false => {
                 let sight = run.request().sight(self.setup.world.now_ms());
                 let known = (self.sources.clone(), self.tools.clone());
                 let budget = self.budget().cloned();

@@ -22,6 +22,14 @@ struct Settling {
 }
 
 impl LocalExecutor {
+    /// Settles a turn if there is nobody to ask and nothing to place.
+    pub(super) fn settled(&self, turn: TurnNo) -> Option<Record> {
+        let hooks = &self.setup.hooks;
+        let is_asked = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>() || self.queue.queues().is_used();
+        (!is_asked).then(|| Record::settled(turn))
+    }
+
+    #[cold]
     pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
         let (act, ahead) = (ActivityId::Settle(turn), run.waiting().ahead(false));
         let hooks = &self.setup.hooks;

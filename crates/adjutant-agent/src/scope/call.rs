@@ -57,8 +57,7 @@ pub(crate) struct CallScope {
     /// The answers that agents under this one were given.
     pub(super) answers: Vec<Answered>,
     budget: Option<Budget>,
-    /// Stands as long as somebody is asked.
-    pub(crate) standstill: Arc<Standstill>,
+    standstill: OnceLock<Arc<Standstill>>,
     tools: OnceLock<Toolset>,
     cancel: OnceLock<Cancel>,
     /// The lifetime of its children.
@@ -133,7 +132,7 @@ impl CallScope {
             history: run.history().clone(),
             answers: run.calls().answers_of_others(),
             budget,
-            standstill: Arc::new(Standstill::under(feed.setup.within.as_ref().map(|within| within.standstill()))),
+            standstill: OnceLock::new(),
             tools: tools.map_or_else(OnceLock::new, OnceLock::from),
             cancel: OnceLock::new(),
             admitted,
@@ -159,7 +158,7 @@ impl CallScope {
             history: self.history.clone(),
             answers: Vec::new(),
             budget: self.budget.clone(),
-            standstill: Arc::default(),
+            standstill: OnceLock::from(Arc::default()),
             tools: OnceLock::new(),
             cancel,
             admitted: None,
@@ -173,6 +172,12 @@ impl CallScope {
     pub(crate) fn set_tools(&self, tools: Toolset) {
         // The first caller set the same tools.
         let _ = self.tools.set(tools);
+    }
+
+    /// Stands as long as somebody is asked. Most bodies end before anybody looks at it.
+    pub(crate) fn standstill(&self) -> &Arc<Standstill> {
+        let above = || self.feed.setup.within.as_ref().map(|within| within.standstill());
+        self.standstill.get_or_init(|| Arc::new(Standstill::under(above())))
     }
 
     /// A body begins, which stops with this; it is entered once.
@@ -493,7 +498,7 @@ impl CallScope {
             self.feed.boxes(),
             Arc::clone(self.first()),
             self.budget.clone(),
-            Arc::clone(&self.standstill),
+            Arc::clone(self.standstill()),
         );
         setup.within = Some(Arc::new(within));
         setup

@@ -16,6 +16,7 @@ use crate::{
     pieces::{Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
+    text::Few,
 };
 
 /// Writes requests for one model.
@@ -133,7 +134,7 @@ fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
     }
 }
 
-fn content<'a>(pieces: Vec<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
+fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
     let part = |piece| match piece {
         Piece::Text(it) => text(it),
         Piece::Image(image) => Part::Image { source: source(media_type(&image.media_type), &image.source) },

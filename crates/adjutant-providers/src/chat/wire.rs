@@ -41,8 +41,8 @@ pub(super) struct Assistant<'a> {
     pub(super) reasoning_text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) reasoning_details: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Few::is_empty")]
+    pub(super) tool_calls: Few<Call<'a>>,
 }
 
 /// The result of a call.

@@ -13,6 +13,7 @@ use crate::{
     pieces::{Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
+    text::Few,
 };
 
 /// The member that holds a part's signature, on the wire and in what is kept of a part.
@@ -55,7 +56,7 @@ impl Encode for Encoder {
         match projection::shown(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => {
-                let mut parts = Vec::with_capacity(pieces.len());
+                let mut parts = Vec::new();
                 pieces.into_iter().for_each(|piece| content(piece, &mut parts, warnings));
                 message(tail, Role::User, &parts);
             }
@@ -97,9 +98,8 @@ impl Encoder {
 
     /// Writes all results in one message. Media that a result cannot hold follow in another, since the API counts the
     /// parts of the first.
-    fn results(&self, results: Vec<ProjectedResult<'_>>, own: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        let mut attached = Vec::new();
-        let mut parts = Vec::with_capacity(results.len());
+    fn results(&self, results: Few<ProjectedResult<'_>>, own: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let (mut attached, mut parts) = (Vec::new(), Vec::new());
         for answer in results {
             let (mut texts, mut nested, before) = (Vec::new(), Vec::new(), attached.len());
             for piece in answer.pieces {

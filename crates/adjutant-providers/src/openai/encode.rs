@@ -224,7 +224,7 @@ fn turn(said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) 
     for it in items(&said, warnings) {
         item(tail, Role::Model, &it);
     }
-    for answer in &said.results {
+    for answer in said.results.iter() {
         item(tail, Role::Tool, &Item::FunctionCallOutput { call_id: answer.call.id, output: output(answer) });
     }
 }

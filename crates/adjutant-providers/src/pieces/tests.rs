@@ -20,11 +20,11 @@ fn pieces_collapse_runs_when_the_model_takes_no_media() {
     ];
     let mut warnings = Vec::new();
     let expect = [Piece::Text(NO_IMAGES), Piece::Text("a"), Piece::Text(NO_IMAGES), Piece::Text(NO_DOCUMENTS)];
-    assert_eq!(pieces(&content, Inputs::default(), &mut warnings), expect);
+    assert_eq!(pieces(&content, Inputs::default(), &mut warnings).into_iter().collect::<Vec<_>>(), expect);
     assert_eq!(warnings.len(), 2);
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    assert_eq!(pieces(&content, inputs, &mut Vec::new()).len(), 6);
+    assert_eq!(pieces(&content, inputs, &mut Vec::new()).iter().count(), 6);
 }
 
 /// Checks the text that replaces one image or document, if it is left out.
@@ -33,8 +33,8 @@ fn left_out(content: &Content, expect: Option<&str>) {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
     let mut warnings = Vec::new();
-    let text = match pieces(std::slice::from_ref(content), inputs, &mut warnings)[..] {
-        [Piece::Text(text)] => Some(text),
+    let text = match pieces(std::slice::from_ref(content), inputs, &mut warnings).only() {
+        Some(Piece::Text(text)) => Some(*text),
         _ => None,
     };
     assert_eq!(text, expect, "{content:?}");

@@ -17,6 +17,7 @@ use crate::{
     pieces::{Args, Piece, changed, media_type, name},
     projection::{self, ProjectedReply, ProjectedResult},
     segments::{Role, Tail, write},
+    text::Few,
 };
 
 /// Tool messages hold text only, so their media follow in a message of the user.
@@ -35,10 +36,10 @@ const GO_ON: &str = "Go on.";
 pub(in crate::chat) const AS_PART: &str = "content";
 
 impl Encoder {
-    pub(super) fn user(&self, pieces: Vec<Piece<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        let content = match &pieces[..] {
-            [Piece::Text(said)] if !self.is_marked() => Content::Text(Cow::Borrowed(said)),
-            pieces => Content::Parts(pieces.iter().map(|piece| part(piece, warnings)).collect()),
+    pub(super) fn user(&self, pieces: Few<Piece<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let content = match pieces.only() {
+            Some(Piece::Text(said)) if !self.is_marked() => Content::Text(Cow::Borrowed(said)),
+            _ => Content::Parts(pieces.iter().map(|piece| part(piece, warnings)).collect()),
         };
         self.message(tail, Role::User, &Message::User { content });
     }
@@ -60,7 +61,8 @@ impl Encoder {
             }),
             _ => None,
         });
-        let tool_calls: Vec<_> = calls.collect();
+        let mut tool_calls = Few::default();
+        calls.for_each(|call| tool_calls.push(call));
         let content = text(&said.parts).map(Content::Text);
         if content.is_none() && tool_calls.is_empty() {
             return;
@@ -113,22 +115,21 @@ impl Encoder {
     }
 
     /// Writes a message for each result, and one for all the media in them.
-    fn results(&self, results: Vec<ProjectedResult<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn results(&self, results: Few<ProjectedResult<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         let mut attached = Vec::new();
         for answer in results {
-            let (mut texts, mut images, before) = (Vec::new(), Vec::new(), attached.len());
+            let (mut said, mut images, before) = (None::<Cow<'_, str>>, Vec::new(), attached.len());
             for piece in answer.pieces {
                 match piece {
-                    Piece::Text(said) => texts.push(said),
+                    Piece::Text(text) => match &mut said {
+                        None => said = Some(Cow::Borrowed(text)),
+                        Some(said) => said.to_mut().extend(["\n", text]),
+                    },
                     Piece::Image(_) if self.dialect.result_images => images.push(part(&piece, warnings)),
                     Piece::Image(_) | Piece::Document(_) => attached.push(part(&piece, warnings)),
                 }
             }
-            let said = match &texts[..] {
-                [] if attached.len() > before => Cow::Borrowed(SEE_BELOW),
-                [said] => Cow::Borrowed(*said),
-                texts => Cow::Owned(texts.join("\n")),
-            };
+            let said = said.unwrap_or(Cow::Borrowed(if attached.len() > before { SEE_BELOW } else { "" }));
             let content = if self.is_marked() || !images.is_empty() {
                 images.extend((!said.is_empty()).then_some(Part::Text { text: said, cache_control: None }));
                 Content::Parts(images)
@@ -160,7 +161,7 @@ impl Encoder {
         let content = Some(Content::Text(Cow::Owned(told)));
         self.message(tail, Role::Model, &Message::Assistant(Assistant { content, ..Assistant::default() }));
         let mut parts = Vec::new();
-        for answer in &said.results {
+        for answer in said.results.iter() {
             let text = Cow::Owned(format!("[{} answered:]", answer.call.name));
             parts.push(Part::Text { text, cache_control: None });
             parts.extend(answer.pieces.iter().map(|piece| part(piece, warnings)));
