@@ -69,7 +69,7 @@ pub(crate) fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<W
         Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
         Entry::Summary(summary) if !summary.text.trim().is_empty() => {
             let mut pieces = Few::default();
-            pieces.push(Piece::Text(&*summary.text));
+            pieces.push(Piece::Text(&summary.text));
             ProjectedEntry::User(pieces)
         }
         Entry::Turn(turn) => of_turn(turn, info, warnings),
