@@ -47,6 +47,8 @@ const REST: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_millis(20);
 /// The largest number of chunks that are decoded before the reader gets them.
 const BATCH: usize = 32;
+/// The number of chunks for which there is room from the beginning: what a short answer has.
+const ROOM: usize = 8;
 /// The number of turns that the connection gets for the rest of a body before a timer is set.
 const MAX_YIELDS: u8 = 4;
 /// The largest number of bytes of events that one answer may have.
@@ -101,7 +103,7 @@ pub(crate) enum Flow {
 
 /// The stream of one request.
 pub(crate) fn stream<W: Wire>(wire: &Arc<W>, request: Request) -> ChunkStream {
-    Box::pin(Driver::new(Arc::clone(wire), State::New(Box::new(request))))
+    Box::pin(Driver::new(Arc::clone(wire), State::New(request)))
 }
 
 struct Driver<W: Wire> {
@@ -111,7 +113,7 @@ struct Driver<W: Wire> {
     splitter: Splitter,
     out: VecDeque<Chunk>,
     /// The content of `Start`; there until it was said.
-    start: Option<Box<Start>>,
+    start: Option<Start>,
     /// True if an event was read without a failure: then the attempt has started.
     read: bool,
     request_id: Option<Arc<str>>,
@@ -134,7 +136,7 @@ struct Driver<W: Wire> {
 }
 
 enum State {
-    New(Box<Request>),
+    New(Request),
     Resolving(Resolving, Box<Unsent>),
     Sending(Sending),
     Reading(reqwest::Body),
@@ -170,7 +172,7 @@ impl<W: Wire> Driver<W> {
             state,
             decoder: None,
             splitter: Splitter::default(),
-            out: VecDeque::new(),
+            out: VecDeque::with_capacity(ROOM),
             start: None,
             read: false,
             request_id: None,
@@ -267,7 +269,7 @@ impl<W: Wire> Driver<W> {
         self.deadline = after(endpoint.timeouts().first_byte);
         let (body, warnings) = self.wire.encode(&request);
         self.decoder = Some(self.wire.decoder(CallIdSeed::of(&request)));
-        self.start = Some(Box::new(Start { attempt: request.attempt, limits: Box::default(), warnings }));
+        self.start = Some(Start { attempt: request.attempt, limits: Box::default(), warnings });
         self.watch = self.wire.observer().map(|by| Box::new(Watch::new(by, self.wire.info(), &request)));
         let unsent = Unsent { options: Arc::clone(&request.options), body };
         match endpoint.key().resolving() {

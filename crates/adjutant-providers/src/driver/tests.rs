@@ -48,7 +48,7 @@ pub(crate) async fn play<W: Wire>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> 
     let mut driver = Driver::new(Arc::clone(wire), State::Reading(reqwest::Body::wrap(Pieces { pieces, end })));
     driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
     driver.decoder = Some(wire.decoder(CallIdSeed { turn: 3, attempt: 0 }));
-    driver.start = Some(Box::new(Start { attempt: 0, limits: Box::default(), warnings: Vec::new() }));
+    driver.start = Some(Start { attempt: 0, limits: Box::default(), warnings: Vec::new() });
     let mut stream = Box::pin(driver);
     let mut items = Vec::new();
     while let Some(item) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
