@@ -72,6 +72,7 @@ impl Blocks {
 
     /// The closed blocks, in order.
     pub(crate) fn take(&mut self) -> Vec<Arc<Block>> {
-        std::mem::take(&mut self.done).into_iter().flatten().collect()
+        // In the place of the list itself; flattened, it would be collected into another.
+        std::mem::take(&mut self.done).into_iter().filter_map(|mut block| block.take()).collect()
     }
 }
