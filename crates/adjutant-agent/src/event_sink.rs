@@ -154,6 +154,7 @@ impl EventSink {
     }
 
     /// Shows a warning, once.
+    #[cold]
     pub(crate) fn warn(&self, place: TurnPosition, at_ms: u64, warning: &Warning) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
@@ -205,6 +206,7 @@ impl EventSink {
         }
     }
 
+    #[cold]
     fn push_above(&self, event: Event) -> bool {
         let Some((first, between)) = self.above.split_last() else { return false };
         for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {

@@ -227,6 +227,7 @@ impl LocalExecutor {
     }
 
     /// Performs something that leaves no trace if someone wishes to stop first.
+    #[cold]
     fn perform_unless_stopped(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
         let stop = self.stop.clone();
         self.perform(act, async move {
@@ -250,21 +251,9 @@ impl LocalExecutor {
         }
         self.hear_queue(cx, records);
         // After the activities, so that the last notes of a call are heard before it counts as ended.
-        for input in self.inbox.take(cx) {
-            match input {
-                Input::Cancel(by) => records.extend(self.wish(by)),
-                Input::StopCall(call) => self.stop_call(call),
-                Input::Note { call, record, done } if self.busy.contains(&ActivityId::Call(call)) => {
-                    records.push(*record);
-                    self.notes.extend(done);
-                }
-                Input::Kept { record, done } => {
-                    records.push(*record);
-                    self.notes.extend(done);
-                }
-                // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.
-                Input::Note { .. } => {}
-            }
+        let inputs = self.inbox.take(cx);
+        if !inputs.is_empty() {
+            self.hear_inputs(inputs, records);
         }
         if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
             self.outer = None;
@@ -280,6 +269,26 @@ impl LocalExecutor {
             self.end(performed, records);
         }
         heard
+    }
+
+    #[cold]
+    fn hear_inputs(&mut self, inputs: Vec<Input>, records: &mut Vec<Record>) {
+        for input in inputs {
+            match input {
+                Input::Cancel(by) => records.extend(self.wish(by)),
+                Input::StopCall(call) => self.stop_call(call),
+                Input::Note { call, record, done } if self.busy.contains(&ActivityId::Call(call)) => {
+                    records.push(*record);
+                    self.notes.extend(done);
+                }
+                Input::Kept { record, done } => {
+                    records.push(*record);
+                    self.notes.extend(done);
+                }
+                // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.
+                Input::Note { .. } => {}
+            }
+        }
     }
 
     /// Performs an activity that asks nobody and waits for nothing; says whether it was one.
@@ -324,11 +333,13 @@ impl LocalExecutor {
     }
 
     /// A wish to stop; only the first one is recorded, however many come.
+    #[cold]
     fn wish(&mut self, by: CancelBy) -> Option<Record> {
         (!std::mem::replace(&mut self.stopping, true)).then_some(Record::CancelAsked { by })
     }
 
     /// A wish to stop one call of the open turn: it is cancelled, or does not begin.
+    #[cold]
     fn stop_call(&mut self, call: CallId) {
         match self.running.iter().find(|(running, _)| *running == call) {
             Some((_, stop)) => stop.cancel(),

@@ -362,10 +362,12 @@ async fn finish<T: Send + 'static>(work: impl Future<Output = Result<T, Error>> 
     }
 }
 
+#[cold]
 fn given_back() -> Error {
     fenced("the log was given back")
 }
 
+#[cold]
 fn fenced(why: &str) -> Error {
     JournalError::new(JournalErrorKind::Fenced, format!("nothing can be appended: {why}")).into()
 }

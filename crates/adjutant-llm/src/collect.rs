@@ -182,6 +182,7 @@ impl BlockSlot {
     }
 }
 
+#[cold]
 fn broken(what: &str) -> Error {
     Error::new(ErrorKind::Protocol, format!("the stream of the model broke its grammar: {what}"))
 }

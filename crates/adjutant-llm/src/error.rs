@@ -97,6 +97,7 @@ pub enum ErrorKind {
 
 impl Error {
     /// An error; `message` says what was attempted and with what, lower case, without a full stop.
+    #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
         let inner = Inner { kind, message: message.into(), details: ErrorDetails::default(), source: None };
         Self { inner: Box::new(inner) }

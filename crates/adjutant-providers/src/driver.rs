@@ -278,6 +278,7 @@ impl<W: Wire> Driver<W> {
         }
     }
 
+    #[cold]
     fn resolved(&mut self, secret: Option<String>) -> StatePoll {
         self.secret = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
         self.secrets.add(self.secret.as_deref().unwrap_or_default());
@@ -377,6 +378,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// A success whose body begins like JSON or HTML.
+    #[cold]
     fn not_events(&mut self, bytes: &Bytes) -> StatePoll {
         if let State::Reading(body) = std::mem::replace(&mut self.state, State::Ended) {
             let mut refused = Refused::success(self.request_id.clone());
@@ -417,6 +419,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// The body ended by itself: an event without its blank line may still be there.
+    #[cold]
     fn body_ended(&mut self) -> StatePoll {
         if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
             let flow = decoder.frame(frame, &mut self.out);
@@ -435,6 +438,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// The body did not end by itself: that is no harm once the reply is whole.
+    #[cold]
     fn cut_off(&mut self, error: Error) -> StatePoll {
         if self.decoder.as_ref().is_some_and(Decode::is_whole) {
             self.state = State::Ended;
@@ -443,6 +447,7 @@ impl<W: Wire> Driver<W> {
         self.fail(error)
     }
 
+    #[cold]
     fn refused(&mut self) -> StatePoll {
         if let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) {
             let error = refused.into_error(self.wire.info(), &self.secrets);
@@ -463,6 +468,7 @@ impl<W: Wire> Driver<W> {
         Poll::Ready(())
     }
 
+    #[cold]
     fn failed(&mut self, error: Error) {
         let error = match (&self.request_id, error.details().request_id.as_deref()) {
             (Some(id), None) => error.with(|it| it.request_id = Some(Arc::clone(id))),
@@ -505,6 +511,7 @@ impl<W: Wire> Driver<W> {
         Poll::Pending
     }
 
+    #[cold]
     fn timed_out(&mut self) -> StatePoll {
         match &self.state {
             State::Refused(..) => self.refused(),

@@ -45,6 +45,11 @@ pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
     if !headers.keys().any(|name| is_limit(name.as_str())) {
         return RateLimits::default();
     }
+    told_limits(headers)
+}
+
+#[cold]
+fn told_limits(headers: &HeaderMap) -> RateLimits {
     let count = |names: [&str; 2]| names.iter().find_map(|name| text(headers, name)?.trim().parse().ok());
     let after = |name| text(headers, name).and_then(go_duration);
     let at = |name| text(headers, name)?.trim().parse::<Timestamp>().ok().and_then(|then| until(headers, then));

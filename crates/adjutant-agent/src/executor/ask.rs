@@ -88,6 +88,15 @@ impl LocalExecutor {
         let stop = self.generating.take().filter(|stop| !stop.is_cancelled()).unwrap_or_else(|| self.stop.child());
         self.generating = Some(stop.clone());
         let asker = Asker { feed, early, place: self.place, model, stop, shrinks };
+        if self.tools.is_some() && self.budget().is_none() {
+            return self.perform(ActivityId::Ask(turn), asker.ask(request));
+        }
+        self.ask_with(run, turn, request, asker);
+    }
+
+    /// Asks with what is left of a budget, or with tools that must be resolved first.
+    #[cold]
+    fn ask_with(&mut self, run: &Run, turn: TurnNo, request: Request, asker: Asker) {
         let (fund, restore) = (self.fund(run, &request), self.restore(run));
         let restore = restore.map(|restore| (restore, run.request().hidden.to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
@@ -332,6 +341,7 @@ impl Asking {
         }
     }
 
+    #[cold]
     fn broke(&mut self, act: ActivityId, error: Error) {
         self.records.push(Record::Broke { act, failure: Failure::Model { error } });
     }

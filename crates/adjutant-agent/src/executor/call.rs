@@ -56,7 +56,8 @@ impl LocalExecutor {
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
         let Some(OpenCall { call, args: Some((text, changed)), .. }) = run.calls().call(id) else { return };
-        let (door, body) = match self.background.early.take(call, text) {
+        let begun = if self.setup.calls.early { self.background.early.take(call, text) } else { None };
+        let (door, body) = match begun {
             Some(Begun { door, body, admitted }) => {
                 // The body may have ended already.
                 let _ = admitted.send(true);

@@ -189,6 +189,7 @@ impl LocalExecutor {
     }
 
     /// An interrupting message waits: it is placed, and only then is the model asked.
+    #[cold]
     pub(super) fn place_first(&mut self, act: ActivityId) -> Option<Performed> {
         let poller = self.poller(self.place);
         if poller.is_asked() {

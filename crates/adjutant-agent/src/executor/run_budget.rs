@@ -55,6 +55,7 @@ impl LocalExecutor {
     }
 
     /// The node of this run, with what it has spent; what may have been asked and not heard counts as spent.
+    #[cold]
     fn node(&self, run: &Run, caps: Caps) -> Option<Budget> {
         let above = self.above();
         if caps == Caps::default() && above.is_none() {

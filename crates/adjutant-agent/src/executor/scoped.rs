@@ -20,10 +20,15 @@ use crate::{
 impl LocalExecutor {
     /// Puts the ends of children that nobody told before the results of their calls: what they used is not lost.
     pub(super) fn add_orphans(&self, records: &mut Vec<Record>) {
-        let (threads, thread) = (self.writer.threads(), &self.setup.who.thread);
-        if !records.iter().any(|record| matches!(record, Record::Returned { .. })) || threads.is_empty() {
-            return;
+        let is_end = |record: &Record| matches!(record, Record::Returned { .. });
+        if records.iter().any(is_end) && !self.writer.threads().is_empty() {
+            self.put_orphans(records);
         }
+    }
+
+    #[cold]
+    fn put_orphans(&self, records: &mut Vec<Record>) {
+        let (threads, thread) = (self.writer.threads(), &self.setup.who.thread);
         for record in std::mem::take(records) {
             if let Record::Returned { call, .. } = &record {
                 records.extend(threads.orphans(thread, *call).into_iter().map(|orphan| ended(*call, orphan)));
@@ -33,6 +38,7 @@ impl LocalExecutor {
     }
 
     /// Ends the children of the run; their ends come before its own.
+    #[cold]
     pub(super) async fn kept_ends(&mut self) -> Vec<Record> {
         let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
         let mut ends = if kept.is_empty() { Vec::new() } else { Box::pin(close_kept(kept, inbox)).await };

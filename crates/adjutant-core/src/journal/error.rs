@@ -46,6 +46,7 @@ pub enum JournalErrorKind {
 
 impl JournalError {
     /// An error; `message` says what was attempted and with what.
+    #[cold]
     pub fn new(kind: JournalErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self { kind, message: message.into(), holder: None, source: None }
     }

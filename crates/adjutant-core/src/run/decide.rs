@@ -161,6 +161,7 @@ impl Current {
     }
 
     /// Someone wished to stop, or something broke: nothing new begins, and what is open is closed.
+    #[cold]
     fn wind_up(&self, outcome: Outcome, busy: &Busy) -> Next {
         if !busy.is_empty() {
             return Next::Wait { until_ms: None, stop: busy.iter().copied().collect() };
@@ -253,6 +254,7 @@ fn settle(working: &Working, stop: bool) -> Next {
     Next::Decide(vec![Record::Settled { turn: working.no, stop, change: RunChange::default() }])
 }
 
+#[cold]
 fn close(open: &OpenTurn, result: impl Fn(CallId) -> CallResult) -> Next {
     let returned = |call: CallId| Record::returned(call, result(call));
     Next::Decide(open.missing().map(|call| returned(call.id)).collect())

@@ -56,6 +56,7 @@ impl Current {
 
     /// Asks whether the run may go on beyond a limit; `None` once that was asked and declined, or if an effect
     /// stops the run again before another turn since it was extended: that question would be asked without end.
+    #[cold]
     pub(super) fn ask_for_more(&self, limit: &Limit, thread: &adjutant_llm::ThreadId, busy: &Busy) -> Option<Next> {
         let in_vain = self.extended.as_ref().is_some_and(|(last, turns)| (last, *turns) == (limit, self.turns));
         if self.declined || in_vain || self.limits.unattended {

@@ -174,6 +174,7 @@ impl Decoder {
     }
 
     /// Takes pieces of thinking; what can be read of them comes back.
+    #[cold]
     fn detail(&mut self, raw: Option<&RawValue>) -> Result<Vec<String>, Error> {
         let mut readable = Vec::new();
         for piece in list(raw) {
@@ -186,6 +187,7 @@ impl Decoder {
     }
 
     /// Takes a part of the content: a text, texts that were thought, or what a text rests on.
+    #[cold]
     fn part(&mut self, part: SpokenPart<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if let Some(text) = part.text.0 {
             return self.say(Kind::Text, None, text, out);
@@ -252,6 +254,7 @@ impl Decoder {
     }
 
     /// Closes a block for what came when no block was left to hold it.
+    #[cold]
     fn leave(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let mut extra = Map::new();
         self.take_details(&mut extra);
@@ -269,6 +272,16 @@ impl Decoder {
             self.blocks.close(block, opaque, out);
         }
         Ok(())
+    }
+
+    /// Takes what Groq says beside its choices.
+    #[cold]
+    fn groq(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let groq: Groq<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        if let Some(text) = groq.error.0.filter(|text| !text.is_empty()) {
+            return Err(self.refusal(&json!({"error": text}).to_string()));
+        }
+        if self.raw_usage.is_none() { self.used(groq.usage, out) } else { Ok(()) }
     }
 
     /// Takes a usage; one that says the same again is left out.
@@ -304,6 +317,7 @@ impl Decoder {
         }
     }
 
+    #[cold]
     fn refusal(&self, data: &str) -> Error {
         let value = serde_json::from_str::<Value>(data).unwrap_or_default();
         let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
@@ -339,17 +353,11 @@ impl Decode for Decoder {
         for choice in completion.choices.iter_mut() {
             self.choice(choice, out)?;
         }
-        self.notes.source(completion.citations, completion.search_results);
-        self.used(completion.usage, out)?;
-        if let Some(raw) = completion.x_groq {
-            let groq: Groq<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-            if let Some(text) = groq.error.0.filter(|text| !text.is_empty()) {
-                return Err(self.refusal(&json!({"error": text}).to_string()));
-            }
-            if self.raw_usage.is_none() {
-                self.used(groq.usage, out)?;
-            }
+        if completion.citations.is_some() || completion.search_results.is_some() {
+            self.notes.source(completion.citations, completion.search_results);
         }
+        self.used(completion.usage, out)?;
+        completion.x_groq.map_or(Ok(()), |raw| self.groq(raw, out))?;
         Ok(Flow::More)
     }
 
@@ -364,7 +372,9 @@ impl Decode for Decoder {
         }
         self.hush(out);
         self.close_calls(out)?;
-        self.leave(out)?;
+        if !self.details.is_empty() || !self.notes.is_empty() {
+            self.leave(out)?;
+        }
         let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         reply.blocks = self.blocks.take();
         // Text without the call that was meant to follow is still an answer; nothing at all is none.
@@ -385,6 +395,10 @@ impl Decode for Decoder {
 }
 
 impl Notes {
+    fn is_empty(&self) -> bool {
+        self.annotations.is_empty() && self.citations.is_none() && self.search_results.is_none()
+    }
+
     fn add(&mut self, annotation: Value) -> Result<(), Error> {
         room(self.annotations.len())?;
         self.annotations.push(annotation);
@@ -392,6 +406,7 @@ impl Notes {
     }
 
     /// Takes the sources so far, which servers say again with every chunk.
+    #[cold]
     fn source(&mut self, citations: Option<&RawValue>, search_results: Option<&RawValue>) {
         for (known, raw) in [(&mut self.citations, citations), (&mut self.search_results, search_results)] {
             let new = raw.map(RawValue::get).filter(|raw| !matches!(*raw, "null" | "[]"));
