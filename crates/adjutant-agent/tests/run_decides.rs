@@ -50,9 +50,9 @@ impl Desk {
     /// Performs the turn up to its reply.
     fn reply(&mut self, turn: u64, stop: FinishReason, calls: u32) {
         let turn = TurnNo(turn);
-        assert_eq!(self.decide(), Next::Start(vec![Activity::Prepare { turn }].into()));
+        assert_eq!(self.decide(), Next::Start(Activity::Prepare { turn }.into()));
         self.take([Record::prepared(turn, ModelId::from("t/m"), Vec::new())]);
-        assert_eq!(self.decide(), Next::Start(vec![Activity::Ask { turn, attempt: 0 }].into()));
+        assert_eq!(self.decide(), Next::Start(Activity::Ask { turn, attempt: 0 }.into()));
         self.take([Record::replied(turn, reply(turn.0, stop, calls), None)]);
     }
 
@@ -113,15 +113,15 @@ fn call_is_admitted_again_when_its_approval_came_after_parking() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 1);
     let (call, waits) = (id(1, 0), pause(id(1, 0), None));
-    assert_eq!(desk.decide(), Next::Start(vec![admit(call)].into()));
+    assert_eq!(desk.decide(), Next::Start(admit(call).into()));
     desk.take([ask(call, false)]);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
     desk.take([Record::Unanswered { pause: waits.id.clone() }]);
     assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
     desk.take([answered(&waits, Answer::approve())]);
-    assert_eq!(desk.decide(), Next::Start(vec![admit(call)].into()));
+    assert_eq!(desk.decide(), Next::Start(admit(call).into()));
     desk.take([allow(call, Replay::Once, false)]);
-    assert_eq!(desk.decide(), Next::Start(vec![enter(call, Replay::Once, false)].into()));
+    assert_eq!(desk.decide(), Next::Start(enter(call, Replay::Once, false).into()));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn call_that_needs_nothing_runs_when_its_sibling_waits() {
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
     let acts = vec![Activity::Answer { pause: 0 }, enter(id(1, 1), Replay::Once, false)];
-    assert_eq!(desk.decide(), Next::Start(acts.clone().into()));
+    assert_eq!(desk.decide(), Next::Start(acts.iter().copied().collect()));
     desk.launch(acts);
     let busy = BTreeSet::from([ActivityId::Answer(0), ActivityId::Call(id(1, 1))]);
     assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
@@ -147,7 +147,7 @@ fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), true), allow(id(1, 1), Replay::Once, false)]);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
     let waits = pause(id(1, 0), None);
     desk.take([Record::Unanswered { pause: waits.id.clone() }]);
     assert_eq!(desk.decide(), Next::Park(vec![waits]));
@@ -167,7 +167,7 @@ fn body_is_entered_again_when_what_it_waits_for_was_answered() {
     ]);
     assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
     desk.take([answered(&waits, Answer::approve())]);
-    assert_eq!(desk.decide(), Next::Start(vec![enter(call, Replay::Resumable, true)].into()));
+    assert_eq!(desk.decide(), Next::Start(enter(call, Replay::Resumable, true).into()));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
     desk.take([Record::Answered { pause: waits.id.clone(), answer: Answer::Extend { by: 2, message: None } }]);
     desk.reply(2, FinishReason::Calls, 0);
@@ -202,14 +202,14 @@ fn run_has_a_last_turn_without_tools_when_more_is_declined() {
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Answer { pause: 0 }.into()));
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
     desk.take([Record::Answered {
         pause: waits.id.clone(),
         answer: Answer::Decline { message: Some("Stop.".into()) },
     }]);
     desk.reply(2, FinishReason::Calls, 1);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(2) }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Settle { turn: TurnNo(2) }.into()));
     assert_eq!(desk.results(), [Status::OverLimit]);
     desk.take([Record::settled(TurnNo(2))]);
     assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Turns }));
@@ -219,7 +219,7 @@ fn run_has_a_last_turn_without_tools_when_more_is_declined() {
 fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
     let mut desk = Desk::began(Limits::default());
     let turn = TurnNo(1);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Prepare { turn }.into()));
     let mut prepared = Record::prepared(turn, ModelId::from("t/m"), Vec::new());
     if let Record::Prepared { stop, .. } = &mut prepared {
         *stop = Some(Limit::Stalled);
@@ -247,7 +247,7 @@ fn run_winds_up_when_its_time_is_spent() {
 fn run_goes_on_when_a_message_was_placed_after_its_answer() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::End, 0);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(1) }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Settle { turn: TurnNo(1) }.into()));
     let content = Entry::User(UserMessage::text("And this?"));
     let lane = adjutant_agent::Lane::FollowUp;
     desk.take([
@@ -265,10 +265,10 @@ fn run_goes_on_when_a_message_was_placed_after_its_answer() {
 fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Interrupted, 1);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(1) }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Settle { turn: TurnNo(1) }.into()));
     assert_eq!(desk.results(), [Status::Cancelled]);
     desk.take([Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn: TurnNo(2) }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Prepare { turn: TurnNo(2) }.into()));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn turn_is_prepared_again_when_its_request_did_not_fit() {
         Record::prepared(turn, ModelId::from("t/m"), Vec::new()),
         Record::Overflowed { turn, overflow: Overflow::default() },
     ]);
-    assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn }].into()));
+    assert_eq!(desk.decide(), Next::Start(Activity::Prepare { turn }.into()));
 }
 
 #[test]

@@ -1,11 +1,8 @@
 //! The activities that a run may ask an executor to perform.
 
-use std::ops::Deref;
-
 use adjutant_llm::CallId;
 use adjutant_tool::Replay;
 use serde::{Deserialize, Serialize};
-use smallvec::{SmallVec, smallvec};
 
 use crate::number::TurnNo;
 
@@ -50,10 +47,6 @@ pub enum Activity {
     },
 }
 
-/// Activities that may begin together, in order: mostly one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Activities(SmallVec<[Activity; 1]>);
-
 /// Names an activity; the same activity has the same id in every process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -84,47 +77,5 @@ impl Activity {
             Activity::Answer { pause } => ActivityId::Answer(pause),
             Activity::Settle { turn } => ActivityId::Settle(turn),
         }
-    }
-}
-
-impl Activities {
-    /// Adds one at the end.
-    pub fn push(&mut self, act: Activity) {
-        self.0.push(act);
-    }
-}
-
-impl Deref for Activities {
-    type Target = [Activity];
-
-    fn deref(&self) -> &[Activity] {
-        &self.0
-    }
-}
-
-impl From<Activity> for Activities {
-    fn from(act: Activity) -> Self {
-        Self(smallvec![act])
-    }
-}
-
-impl From<Vec<Activity>> for Activities {
-    fn from(acts: Vec<Activity>) -> Self {
-        Self(acts.into())
-    }
-}
-
-impl FromIterator<Activity> for Activities {
-    fn from_iter<I: IntoIterator<Item = Activity>>(acts: I) -> Self {
-        Self(acts.into_iter().collect())
-    }
-}
-
-impl IntoIterator for Activities {
-    type Item = Activity;
-    type IntoIter = smallvec::IntoIter<[Activity; 1]>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
     }
 }

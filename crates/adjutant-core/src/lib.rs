@@ -27,7 +27,7 @@ mod run;
 pub mod search;
 pub mod sessions;
 
-pub use activity::{Activities, Activity, ActivityId};
+pub use activity::{Activity, ActivityId};
 pub use answer::collect_text;
 pub use conversation::Conversation;
 pub use digest::{Digest, NoDigest};
@@ -53,7 +53,7 @@ pub use record::{
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{
-    CallFate, CallsView, Closed, EffectInput, Frozen, Illegal, KnownState, KnownStep, Ledger, Next, NextStep, OpenCall,
-    RequestView, ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
+    CallFate, CallsView, Closed, EffectInput, Few, Frozen, Illegal, KnownState, KnownStep, Ledger, Next, NextStep,
+    OpenCall, RequestView, ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
 };
 pub use sessions::Sessions;

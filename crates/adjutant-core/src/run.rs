@@ -43,7 +43,7 @@ pub use calls::{CallsView, KnownState, KnownStep, OpenCall};
 pub use effect_input::EffectInput;
 pub use explain::{CallFate, ResumeAction, ResumeItem};
 pub use frozen::Frozen;
-pub use next::Next;
+pub use next::{Few, Next};
 pub use request::RequestView;
 use slots::Slots;
 pub use spent::Tally;

@@ -1,9 +1,11 @@
 //! The decisions that a run may make next.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
+
+use smallvec::{SmallVec, smallvec};
 
 use crate::{
-    activity::{Activities, ActivityId},
+    activity::{Activity, ActivityId},
     outcome::Outcome,
     pause::Pause,
     record::Record,
@@ -14,9 +16,9 @@ use crate::{
 #[non_exhaustive]
 pub enum Next {
     /// These records follow from what is there.
-    Decide(Vec<Record>),
+    Decide(Few<Record>),
     /// These acts may begin now, in this order.
-    Start(Activities),
+    Start(Few<Activity>),
     /// Something in flight must end first.
     Wait {
         /// The time to stop waiting, in milliseconds since 1970-01-01 UTC.
@@ -28,4 +30,50 @@ pub enum Next {
     Park(Vec<Arc<Pause>>),
     /// The run has ended.
     Done(Outcome),
+}
+
+/// Some things in order: mostly one, which needs no allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Few<T>(SmallVec<[T; 1]>);
+
+impl<T> Few<T> {
+    /// Adds one at the end.
+    pub fn push(&mut self, one: T) {
+        self.0.push(one);
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self(SmallVec::new())
+    }
+}
+
+impl<T> Deref for Few<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> From<T> for Few<T> {
+    fn from(one: T) -> Self {
+        Self(smallvec![one])
+    }
+}
+
+impl<T> FromIterator<T> for Few<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = smallvec::IntoIter<[T; 1]>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
 }

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use adjutant_tool::{Ask, AskKind};
 use serde_json::json;
 
-use super::{CallSlot, Current, Next, Run, RunPause};
+use super::{CallSlot, Current, Few, Next, Run, RunPause};
 use crate::{
-    activity::{Activities, Activity, ActivityId},
+    activity::{Activity, ActivityId},
     outcome::Limit,
     pause::{Pause, PauseId},
     record::Record,
@@ -30,7 +30,7 @@ impl Current {
     }
 
     /// Asks for what is open and not yet asked for.
-    pub(super) fn ask_outside(&self, busy: &Busy) -> Activities {
+    pub(super) fn ask_outside(&self, busy: &Busy) -> Few<Activity> {
         let open = (0..).zip(&self.pauses).filter(|(_, asked)| asked.answer.is_none() && !asked.waiting);
         open.map(|(pause, _)| Activity::Answer { pause }).filter(|act| !busy.contains(&act.id())).collect()
     }
@@ -71,7 +71,7 @@ impl Current {
         let ask = Ask { data: json!({ "limit": limit, "turns": self.turns }), ..ask };
         let id = PauseId(format!("{thread}/limit/{}/{}/{n}", self.run, self.turns).into());
         let pause = Pause { id, ask, call: None, key: None, thread: thread.clone(), deadline_ms: None };
-        Some(Next::Decide(vec![Record::Paused { pause: Arc::new(pause) }]))
+        Some(Next::Decide(Record::Paused { pause: Arc::new(pause) }.into()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ToolName};
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, Extra, ToolName};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{Decoder, kept, protocol};
@@ -86,16 +86,24 @@ impl Decoder {
     pub(super) fn close_calls(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         for open in std::mem::take(&mut self.calls) {
             let Some((block, name)) = open.named else { return Err(protocol("a call names no tool")) };
-            let mut extra = Map::new();
-            if let Some(content) = open.extra_content.filter(|it| !it.is_null()) {
-                extra.insert("extra_content".to_owned(), content);
-            }
-            self.take_details(&mut extra);
+            let has_extra = open.extra_content.is_some() || !self.details.is_empty();
+            let extra = if has_extra { self.extra(open.extra_content) } else { Extra::default() };
             let id = self.blocks.call_id(block);
-            let call = Call { id, wire_id: open.wire_id, name, args: open.args.into(), extra: kept(extra) };
+            let call = Call { id, wire_id: open.wire_id, name, args: open.args.into(), extra };
             self.blocks.close(block, Block::Call(call), out);
         }
         Ok(())
+    }
+
+    /// Returns what goes back with a call.
+    #[cold]
+    fn extra(&mut self, content: Option<Value>) -> Extra {
+        let mut extra = Map::new();
+        if let Some(content) = content.filter(|it| !it.is_null()) {
+            extra.insert("extra_content".to_owned(), content);
+        }
+        self.take_details(&mut extra);
+        kept(extra)
     }
 }
 
