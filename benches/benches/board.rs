@@ -1,19 +1,18 @@
 //! What a board costs: 10,000 tasks, 50 workers who claim and finish them, on each key-value store. Nothing is claimed
 //! twice.
 //!
-//! A key-value store joins by a line in `kv_stores`. With `--test`, there are few tasks; with names of key-value
-//! stores, only those are tried.
-#![expect(clippy::print_stdout, reason = "a benchmark")]
+//! A key-value store joins by a line in `kv_stores`; on one that is a server, there are few tasks.
 
 use std::{
     collections::HashSet,
-    env,
     path::Path,
+    process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use adjutant_agent::{KvStore, kv::MemoryKvStore};
+use adjutant_benches::Rows;
 use adjutant_llm::SystemWorld;
 use adjutant_orchestration::board::{Board, Finish, NewTask, TaskId};
 use adjutant_store::{Postgres, Sqlite};
@@ -26,45 +25,50 @@ use tokio::{
 
 /// How many tasks there are.
 const TASKS: usize = 10_000;
-/// How many there are if it is only tried out.
-const FEW: usize = 300;
+/// How many there are on a server.
+const FEW: usize = 500;
 /// How many workers there are.
 const WORKERS: usize = 50;
 /// How long a lease is: longer than everything takes.
 const LEASE: Duration = Duration::from_secs(3_600);
 
+/// A key-value store by its name, and how many tasks there are on it.
+type Store = (&'static str, Arc<dyn KvStore>, usize);
+
 /// Everything that a board can be on; on a disk, in this folder.
-fn kv_stores(folder: &Path, runtime: &Runtime) -> Vec<(&'static str, Arc<dyn KvStore>)> {
+fn kv_stores(folder: &Path, runtime: &Runtime, rows: &Rows) -> Vec<Store> {
     let sqlite = Sqlite::open(folder.join("db")).expect("a database").kv("board");
-    let mut kv_stores: Vec<(&'static str, Arc<dyn KvStore>)> =
-        vec![("memory", Arc::new(MemoryKvStore::default())), ("sqlite", Arc::new(sqlite))];
+    let mut kv_stores: Vec<Store> =
+        vec![("memory", Arc::new(MemoryKvStore::default()), TASKS), ("sqlite", Arc::new(sqlite), TASKS)];
     match PostgresServer::shared() {
         Ok(server) => {
             let url = server.database().expect("a database");
             let connected = runtime.block_on(async { Postgres::connect(url).await }).expect("a connection");
-            kv_stores.push(("postgres", Arc::new(connected.kv("board"))));
+            kv_stores.push(("postgres", Arc::new(connected.kv("board")), FEW));
         }
-        Err(why) => println!("postgres: skipped: {why}"),
+        Err(why) => rows.skipped("board, postgres", why),
     }
     kv_stores
 }
 
-fn main() {
-    let tasks = if env::args().any(|argument| argument == "--test") { FEW } else { TASKS };
+fn main() -> ExitCode {
+    let mut rows = Rows::default();
     // Beside what is built: temporary files of the system may be in memory.
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    let wanted: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    for (name, kv) in kv_stores(folder.path(), &runtime) {
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        runtime.block_on(drain(name, kv, tasks));
+    for store in kv_stores(folder.path(), &runtime, &rows) {
+        runtime.block_on(drain(store, &mut rows));
     }
+    rows.end()
 }
 
 /// Fills a board, and lets the workers empty it.
-async fn drain(name: &str, kv: Arc<dyn KvStore>, tasks: usize) {
+async fn drain((name, kv, tasks): Store, rows: &mut Rows) {
+    let mut tell = |what: &str, begun: Instant| {
+        let took = begun.elapsed();
+        let what = format!("board, {name}: {tasks} tasks {what} by {WORKERS} at once, us each");
+        rows.figure(&what, &format!("{took:.2?} in all"), took.as_secs_f64() * 1e6 / tasks as f64);
+    };
     let board = Board::new(kv, Arc::new(SystemWorld));
     let begun = Instant::now();
     let mut authors = JoinSet::new();
@@ -72,7 +76,7 @@ async fn drain(name: &str, kv: Arc<dyn KvStore>, tasks: usize) {
         authors.spawn(fill(board.clone(), (author..tasks).step_by(WORKERS)));
     }
     authors.join_all().await;
-    tell(name, "created", tasks, begun);
+    tell("created", begun);
 
     let begun = Instant::now();
     let mut workers = JoinSet::new();
@@ -80,7 +84,7 @@ async fn drain(name: &str, kv: Arc<dyn KvStore>, tasks: usize) {
         workers.spawn(work(board.clone(), format!("worker-{worker}")));
     }
     let claimed: Vec<TaskId> = workers.join_all().await.into_iter().flatten().collect();
-    tell(name, "claimed and finished", tasks, begun);
+    tell("claimed and finished", begun);
     let once: HashSet<&TaskId> = claimed.iter().collect();
     assert_eq!((claimed.len(), once.len()), (tasks, tasks), "{name}: a task was claimed twice, or never");
 }
@@ -101,10 +105,4 @@ async fn work(board: Board, agent: String) -> Vec<TaskId> {
         had.push(task.id);
     }
     had
-}
-
-fn tell(name: &str, what: &str, tasks: usize, begun: Instant) {
-    let took = begun.elapsed();
-    let per_second = tasks as f64 / took.as_secs_f64();
-    println!("{name}: {tasks} tasks {what} by {WORKERS} at once in {took:.2?}, {per_second:.0} a second");
 }

@@ -1,12 +1,14 @@
 //! What an agent that is given a task costs beside its own turns, and how much memory each takes while all of them wait.
 //!
 //! A lead that delegates to many at once, against the same agents run by hand; time on one thread, memory in processes of their own.
-//! The same in one log against separate logs, for each journal. With names of parts (`time`, `logs`, `memory`), only
-//! those are measured; with `--test`, few times.
+//! The same in one log against separate logs, for each journal; the tools of a fan-out and of background tasks. With names
+//! of parts (`time`, `logs`, `memory`, `fan_out`), only those are measured.
 #![expect(clippy::print_stdout, reason = "a benchmark")]
 
 #[path = "children/crew.rs"]
 mod crew;
+#[path = "children/fan_out.rs"]
+mod fan_out;
 #[path = "store/spent.rs"]
 #[expect(dead_code, reason = "several targets share it, each uses its part")]
 mod spent;
@@ -57,15 +59,17 @@ fn main() -> ExitCode {
     }
     let mut rows = Rows::default();
     let wanted = |part: &str| args.iter().all(|arg| arg.starts_with('-')) || args.iter().any(|arg| arg == part);
-    let rounds = if args.iter().any(|arg| arg == "--test") { 2 } else { ROUNDS };
     if wanted("time") {
-        TURNS.into_iter().for_each(|turns| time(turns, rounds, &mut rows));
+        TURNS.into_iter().for_each(|turns| time(turns, ROUNDS, &mut rows));
     }
     if wanted("logs") {
-        logs(rounds.div_ceil(4), &mut rows);
+        logs(ROUNDS / 4, &mut rows);
     }
     if wanted("memory") {
-        memory();
+        memory(&mut rows);
+    }
+    if wanted("fan_out") {
+        fan_out::measure(&mut rows);
     }
     rows.end()
 }
@@ -109,7 +113,7 @@ fn logs(rounds: usize, rows: &mut Rows) {
             let journal: Arc<dyn Journal> = Arc::new(postgres.journal());
             journals.push(("postgres", Box::new(move || Arc::clone(&journal))));
         }
-        Err(why) => println!("postgres: skipped: {why}"),
+        Err(why) => rows.skipped("children in one log, postgres", why),
     }
     for (name, journals) in journals {
         let crew = Crew::new(LONG, Waits::Never).kept_by(journals);
@@ -136,11 +140,12 @@ fn us(time: Duration) -> f64 {
 }
 
 /// For each size of a crew, what each agent of it takes while all of them wait for their models.
-fn memory() {
+fn memory(rows: &mut Rows) {
     for size in SIZES {
         let program = env::current_exe().expect("this program has a path");
         let told = Command::new(program).args(["waiting", &size.to_string()]).output().expect("a child starts");
-        print!("{}", String::from_utf8_lossy(&told.stdout));
+        let each: f64 = String::from_utf8_lossy(&told.stdout).trim().parse().expect("a number");
+        rows.figure(&format!("KB of one of {WAITING} waiting agents, {size} under a lead"), "", each / 1_024.0);
     }
 }
 
@@ -162,7 +167,7 @@ fn waiting(size: usize) {
             tokio::task::yield_now().await;
         }
         let each = resident().saturating_sub(before) / WAITING;
-        println!("{size} agents under a lead, all waiting: {each} bytes each");
+        println!("{each}");
         gate.open();
         for lead in leads {
             lead.await.expect("a lead ends");

@@ -1,5 +1,5 @@
 //! What the agent core costs by itself, without a socket: building an agent, a turn early and late, many children of
-//! one parent, compaction. Everything with its limit, in one run.
+//! one parent, compaction; and of its parts, a transcript and the admission of arguments.
 #![expect(clippy::print_stdout, clippy::panic, reason = "a benchmark")]
 
 #[path = "overhead/around.rs"]
@@ -12,6 +12,8 @@ mod children;
 mod compaction;
 #[path = "core/measure.rs"]
 mod measure;
+#[path = "core/parts.rs"]
+mod parts;
 #[path = "core/turn.rs"]
 mod turn;
 
@@ -20,13 +22,13 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
-use adjutant_benches::Rows;
+use adjutant_benches::{Rows, median};
 use tokio::runtime::{Builder, Runtime};
 
 use measure::Report;
 
 /// What can be measured alone.
-const PARTS: [&str; 5] = ["build", "turn", "calls", "children", "compaction"];
+const PARTS: [&str; 6] = ["build", "turn", "calls", "children", "compaction", "parts"];
 /// How many processes are asked about children; the median counts.
 const ROUNDS: usize = 5;
 /// How many children are few, and how many are many.
@@ -49,7 +51,7 @@ fn main() -> ExitCode {
         turn::build(&mut rows);
     }
     if wanted("turn") {
-        turn::around();
+        turn::around(&mut rows);
         turn::flat(&mut rows);
     }
     if wanted("calls") {
@@ -60,6 +62,9 @@ fn main() -> ExitCode {
     }
     if wanted("compaction") {
         compaction::compare(&mut rows);
+    }
+    if wanted("parts") {
+        parts::measure(&mut rows);
     }
     rows.end()
 }
@@ -80,7 +85,7 @@ fn children(how: &str, rows: &mut Rows) {
         many.push(once(CHILDREN[1]));
     }
     for (what, unit, figure) in [("time", "us", time as fn(&Report) -> f64), ("memory", "KB", memory)] {
-        let of = |all: &[Report]| median(all.iter().map(figure).collect());
+        let of = |all: &[Report]| median(all.iter().map(figure));
         let (few, many) = (of(&few), of(&many));
         let what = format!("{what} of a child among {} over one among {}, {how}", CHILDREN[1], CHILDREN[0]);
         rows.row(&what, &format!("{many:.1} and {few:.1} {unit}"), many / few, LINEAR);
@@ -97,9 +102,4 @@ fn memory(report: &Report) -> f64 {
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }

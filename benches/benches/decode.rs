@@ -1,6 +1,6 @@
 //! How fast answers are decoded, beside a hand-written reader of the same bytes and beside two crates that split events.
 //!
-//! Ratios are medians of rounds in which all read in turns. `ratios` as an argument prints only these.
+//! Ratios are medians of rounds in which all read in turns; with names of wires, only these are read.
 #[path = "decode/floor.rs"]
 mod floor;
 #[path = "decode/streams.rs"]
@@ -8,20 +8,19 @@ mod streams;
 
 use std::{env, hint::black_box, process::ExitCode, time::Instant};
 
-use adjutant_benches::Rows;
+use adjutant_benches::{Rows, median};
 use adjutant_providers::fuzzing::{self, Wire};
 use bytes::Bytes;
-use criterion::{Criterion, Throughput};
 
 use floor::Events;
 
 const MB: usize = 1_000_000;
 /// The long stream; a quarter of it shows whether the cost is linear.
-const LONG: usize = 30 * MB;
+const LONG: usize = 12 * MB;
 /// The large event.
 const EVENT: usize = 8 * 1024 * 1024;
 /// How often each reader gets its turn for the ratios.
-const ROUNDS: usize = 11;
+const ROUNDS: usize = 9;
 /// What decoding may cost over the floor, and a byte of a long stream over one of a shorter.
 const OVER_FLOOR: f64 = 1.5;
 const LINEAR: f64 = 1.2;
@@ -72,21 +71,10 @@ impl Case {
     /// The streams, and how many of the readers can read them: eventsource-stream is quadratic in the size of an event.
     fn streams(&self) -> [(&'static str, Bytes, usize); 3] {
         [
-            ("30 MB", streams::small_deltas(self.wire, LONG), 4),
-            ("7.5 MB", streams::small_deltas(self.wire, LONG / 4), 4),
+            ("12 MB", streams::small_deltas(self.wire, LONG), 4),
+            ("3 MB", streams::small_deltas(self.wire, LONG / 4), 4),
             ("one event of 8 MiB", streams::one_event(self.wire, EVENT), 3),
         ]
-    }
-
-    fn measure(&self, criterion: &mut Criterion) {
-        for (size, stream, count) in self.streams() {
-            let mut group = criterion.benchmark_group(format!("decode/{}/{size}", self.name));
-            group.sample_size(10).throughput(Throughput::Bytes(stream.len() as u64));
-            for (name, read) in &self.readers[..count] {
-                group.bench_function(*name, |bench| bench.iter(|| read(black_box(&stream))));
-            }
-            group.finish();
-        }
     }
 
     /// Prints our time over that of the others: medians of the rounds, in each of which all read once.
@@ -103,7 +91,7 @@ impl Case {
             rows.row(&format!("decode {}, {size}, over the floor", self.name), &measured, over(1), OVER_FLOOR);
         }
         let linear = median(rounds.iter().map(|round| round[0][0] / round[1][0]));
-        rows.row(&format!("decode {}, 30 MB over 7.5 MB, per byte", self.name), "linear: 1", linear, LINEAR);
+        rows.row(&format!("decode {}, 12 MB over 3 MB, per byte", self.name), "linear: 1", linear, LINEAR);
     }
 
     /// What each reader takes for a byte of a stream, in nanoseconds.
@@ -117,25 +105,11 @@ impl Case {
     }
 }
 
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
-
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
-    let has = |word: &str| words.iter().any(|it| it == word);
     let (cases, mut rows) = (cases(), Rows::default());
-    if !has("ratios") {
-        let mut criterion = Criterion::default().configure_from_args();
-        cases.iter().for_each(|case| case.measure(&mut criterion));
-        criterion.final_summary();
-    }
-    // Without `--bench` this is a test of the benchmark; with more, criterion is asked for something else.
-    if has("--bench") && !words.iter().any(|it| it.starts_with("--") && it != "--bench") {
-        let chosen = cases.iter().any(|case| has(case.name));
-        cases.iter().filter(|case| !chosen || has(case.name)).for_each(|case| case.compare(&mut rows));
-    }
+    let has = |case: &Case| words.iter().any(|it| it == case.name);
+    let chosen = cases.iter().any(has);
+    cases.iter().filter(|case| !chosen || has(case)).for_each(|case| case.compare(&mut rows));
     rows.end()
 }

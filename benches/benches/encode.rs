@@ -1,23 +1,22 @@
 //! What the body of a request costs when one turn was appended, early and late in a conversation. No socket.
 //!
 //! Beside the new turn, only the messages that are not sealed in a segment yet are copied: what copying as many bytes
-//! costs is measured in the same run. `ratios` as an argument prints only the comparison.
-#![expect(clippy::print_stdout, reason = "a benchmark")]
+//! costs is measured in the same run.
 
 use std::{
     collections::HashSet,
-    env,
     hint::black_box,
+    process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use adjutant_benches::{Rows, median};
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FinishReason, Reply, Request, ToolDecl, Transcript, Turn, UserMessage,
 };
 use adjutant_providers::fuzzing::{self, Encoded, Wire};
 use bytes::Bytes;
-use criterion::Criterion;
 use serde_json::json;
 
 const WIRES: [(&str, Wire); 4] =
@@ -119,19 +118,7 @@ fn copying(bytes: usize) -> Duration {
     begun.elapsed()
 }
 
-fn measure(name: &str, wire: Wire, starts: &[Conversation], criterion: &mut Criterion) {
-    let encode = fuzzing::encoder(wire);
-    let mut group = criterion.benchmark_group(format!("encode/{name}"));
-    group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(500));
-    for start in starts {
-        group.bench_function(format!("turn {}", start.next), |bench| {
-            bench.iter_custom(|count| requests(&encode, start, count));
-        });
-    }
-    group.finish();
-}
-
-fn compare(name: &str, wire: Wire, starts: &[Conversation]) {
+fn compare(name: &str, wire: Wire, starts: &[Conversation], rows: &mut Rows) {
     let encode = fuzzing::encoder(wire);
     let bytes: Vec<usize> = starts.iter().map(|start| copied(&encode, start)).collect();
     let us = |time: Duration| time.as_secs_f64() * 1e6 / REQUESTS as f64;
@@ -147,31 +134,16 @@ fn compare(name: &str, wire: Wire, starts: &[Conversation]) {
         let copying = median(rounds.iter().map(|round| round[at].1));
         let ratio = median(rounds.iter().map(|round| round[at].0 / round[0].0));
         let less = median(rounds.iter().map(|round| (round[at].0 - round[at].1) / (round[0].0 - round[0].1)));
-        println!(
-            "{name:<10} turn {:<5} {cost:.2} us, {} bytes copied ({copying:.2} us); over turn {}: {ratio:.2}, less copying: {less:.2}",
-            start.next, bytes[at], TURNS[0]
+        let measured = format!(
+            "{cost:.2} us, {} bytes copied ({copying:.2} us); over turn {}: {ratio:.2}, less copying {less:.2}",
+            bytes[at], TURNS[0]
         );
+        rows.figure(&format!("encode {name}, a request at turn {}, us", start.next), &measured, cost);
     }
 }
 
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
-
-fn main() {
-    let words: Vec<String> = env::args().skip(1).collect();
-    let has = |word: &str| words.iter().any(|it| it == word);
-    let starts = TURNS.map(Conversation::new);
-    if !has("ratios") {
-        let mut criterion = Criterion::default().configure_from_args();
-        WIRES.iter().for_each(|(name, wire)| measure(name, *wire, &starts, &mut criterion));
-        criterion.final_summary();
-    }
-    // Without `--bench` this is a test of the benchmark; with more, criterion is asked for something else.
-    if has("--bench") && !words.iter().any(|it| it.starts_with("--") && it != "--bench") {
-        let chosen = WIRES.iter().any(|(name, _)| has(name));
-        WIRES.iter().filter(|(name, _)| !chosen || has(name)).for_each(|(name, wire)| compare(name, *wire, &starts));
-    }
+fn main() -> ExitCode {
+    let (starts, mut rows) = (TURNS.map(Conversation::new), Rows::default());
+    WIRES.into_iter().for_each(|(name, wire)| compare(name, wire, &starts, &mut rows));
+    rows.end()
 }

@@ -20,12 +20,12 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio},
 };
 
-use adjutant_benches::Rows;
-use measure::{Report, median, minimum};
+use adjutant_benches::{Rows, median};
+use measure::{Report, minimum};
 
 /// How often a pair of floor and agent is measured; the median counts.
 const ROUNDS: usize = 7;
-/// What is measured only when it is asked for.
+/// What is counted, not timed.
 const COUNTED: &str = "--instructions";
 /// What can be measured alone.
 const PARTS: [&str; 7] = ["turn", "loaded", "turns", "deltas", "flat", "waiting", COUNTED];
@@ -58,11 +58,9 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 
 fn compare(words: &[&str]) -> ExitCode {
     let chosen = words.iter().any(|word| PARTS.contains(word));
-    let wanted = |name: &str| (!chosen && name != COUNTED) || words.contains(&name);
+    let wanted = |name: &str| !chosen || words.contains(&name);
     let rounds = if words.contains(&"--quick") { 3 } else { ROUNDS };
     let mut rows = Rows::default();
-    println!("medians of {rounds} rounds; floor: a hand-written reqwest and serde_json loop");
-    println!("| work | measured | figure | limit | |\n|---|---|---|---|---|");
     for (part, kind, limit) in [("turn", "short", 40.0), ("loaded", "loaded", 80.0)] {
         if wanted(part) {
             let what = match kind {
@@ -113,14 +111,14 @@ impl Pair {
     }
 
     fn ratio(&self, rows: &mut Rows, what: &str, limit: f64) {
-        let (floor, agent) = (median(&self.floors), median(&self.agents));
+        let (floor, agent) = (median(self.floors.clone()), median(self.agents.clone()));
         let minima = minimum(&self.agents) / minimum(&self.floors);
         let measured = format!("floor {floor:.0} ms, agent {agent:.0} ms, ratio of the minima {minima:.2}");
         rows.row(what, &measured, agent / floor, limit);
     }
 
     fn over(&self, rows: &mut Rows, what: &str, limit: f64) {
-        let (floor, agent) = (median(&self.floors), median(&self.agents));
+        let (floor, agent) = (median(self.floors.clone()), median(self.agents.clone()));
         let minima = minimum(&self.agents) - minimum(&self.floors);
         let measured = format!("floor {floor:.1}, agent {agent:.1}, of the minima {minima:.1}");
         rows.row(what, &measured, agent - floor, limit);
@@ -146,7 +144,7 @@ fn waiting(rounds: usize, rows: &mut Rows) {
     };
     pair(|it| it.0).over(rows, &format!("KB of one of {AGENTS} waiting agents over the floor"), 9.0);
     pair(|it| it.1).ratio(rows, &format!("{AGENTS} waiting agents, ratio of CPU"), 1.6);
-    let connections = median(&pair(|it| it.2).agents);
+    let connections = median(pair(|it| it.2).agents);
     rows.row(&format!("connections of {AGENTS} waiting agents"), "", connections, AGENTS as f64);
 }
 

@@ -1,13 +1,11 @@
 //! What watching costs: 10,000 transitions of one agent, seen by 1,000 who watch. Every one of them must see the last.
-//!
-//! With `--test`, there are few of both.
-#![expect(clippy::print_stdout, reason = "a benchmark")]
 
 use std::{
-    env,
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
+use adjutant_benches::Rows;
 use adjutant_runtime::{Reason, Status, StatusTracker};
 use tokio::{
     runtime::Builder,
@@ -18,20 +16,15 @@ use tokio::{
 const WATCHES: usize = 1_000;
 /// How many transitions there are.
 const TRANSITIONS: usize = 10_000;
-/// How many there are of each if it is only tried out.
-const FEW: usize = 100;
 
-fn main() {
-    let tries = env::args().any(|argument| argument == "--test");
-    let (watches, transitions) = if tries { (FEW, FEW) } else { (WATCHES, TRANSITIONS) };
+fn main() -> ExitCode {
+    let mut rows = Rows::default();
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let took = told(watches, transitions, None).await;
-        println!("at once:  {watches} watches, {transitions} transitions: {} ms", took.as_millis());
-        // As they come: ten a millisecond.
-        let took = told(watches, transitions, Some(10)).await;
-        println!("10 a ms:  {watches} watches, {transitions} transitions: {} ms", took.as_millis());
-    });
+    for (how, per_ms) in [("at once", None), ("10 a ms", Some(10))] {
+        let took = runtime.block_on(told(WATCHES, TRANSITIONS, per_ms)).as_secs_f64() * 1e3;
+        rows.figure(&format!("{TRANSITIONS} transitions seen by {WATCHES} watches, {how}, ms"), "", took);
+    }
+    rows.end()
 }
 
 /// How long it takes until everybody has seen the last status; so many transitions a millisecond, or as fast as it goes.

@@ -1,7 +1,6 @@
 //! What keeping sessions costs: opening a long one, a turn over a journal, an append early and late in a log, many at once.
 //!
 //! A store joins by a line in `stores`.
-#![expect(clippy::print_stdout, reason = "a benchmark")]
 
 #[path = "store/bytes.rs"]
 mod bytes;
@@ -14,13 +13,12 @@ mod unfolded;
 #[path = "store/worker.rs"]
 mod worker;
 
-use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{env, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use adjutant_agent::{Durability, Flush, Journal, LogId, MemoryJournal, Owner, Seq, Stamped};
+use adjutant_agent::{Durability, Flush, Journal, LogId, LogQuery, MemoryJournal, Owner, Seq, Sessions, Stamped};
 use adjutant_benches::Rows;
 use adjutant_store::{JsonlJournal, Postgres, Sqlite};
 use adjutant_testing::PostgresServer;
-use criterion::Criterion;
 use futures_util::{StreamExt, TryStreamExt, future::join_all};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -43,12 +41,15 @@ const LATE: u64 = 10_000;
 /// How many sessions go on at once, and how many turns each has.
 const AT_ONCE: u64 = 200;
 const TURNS_AT_ONCE: u64 = 10;
+/// How many appends are measured, and how many sessions are listed.
+const APPENDS: usize = 41;
+const SESSIONS: usize = 3_000;
 
 /// A journal by its name.
 type Store = (&'static str, Arc<dyn Journal>);
 
 /// Everything that keeps sessions; on a disk, in this folder.
-fn stores(folder: &Path, runtime: &Runtime) -> Vec<Store> {
+fn stores(folder: &Path, runtime: &Runtime, rows: &Rows) -> Vec<Store> {
     let sqlite = Sqlite::open(folder.join("db")).expect("a database").journal();
     let mut stores: Vec<Store> = vec![
         ("memory", Arc::new(MemoryJournal::default())),
@@ -62,36 +63,37 @@ fn stores(folder: &Path, runtime: &Runtime) -> Vec<Store> {
             let connected = runtime.block_on(async { Postgres::connect(url).await }).expect("a connection");
             stores.push(("postgres", Arc::new(connected.journal())));
         }
-        Err(why) => println!("postgres: skipped: {why}"),
+        Err(why) => rows.skipped("stores: postgres", why),
     }
     stores
 }
 
 fn main() -> ExitCode {
     let mut rows = Rows::default();
-    let (warm_up, measurement) = (Duration::from_millis(500), Duration::from_secs(2));
-    let criterion = Criterion::default().sample_size(10).warm_up_time(warm_up).measurement_time(measurement);
-    let mut criterion = criterion.configure_from_args();
     // Beside what is built: temporary files of the system may be in memory.
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    for store in stores(folder.path(), &runtime) {
-        opening(&mut criterion, &runtime, &store, &mut rows);
-        appends(&mut criterion, &runtime, &store);
-        turns(&mut criterion, &runtime, &store);
-        at_once(&runtime, &store);
-        if store.0 == "sqlite" {
-            raw::compare(&runtime, &store.1, folder.path(), &mut rows);
+    let wanted: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for store in stores(folder.path(), &runtime, &rows) {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == store.0) {
+            continue;
+        }
+        opening(&runtime, &store, &mut rows);
+        appends(&runtime, &store, &mut rows);
+        turns(&runtime, &store, &mut rows);
+        at_once(&runtime, &store, &mut rows);
+        match store.0 {
+            "json lines" => listing(&runtime, folder.path(), &mut rows),
+            "sqlite" => raw::compare(&runtime, &store.1, folder.path(), &mut rows),
+            _ => {}
         }
     }
-    criterion.final_summary();
     rows.end()
 }
 
-/// Opening a session of 10,000 turns, from the fold that is kept beside it and without.
-fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
-    let mut group = criterion.benchmark_group("open 10,000 turns");
-    let log = LogId::from("long");
+/// Opening a session of 10,000 turns, from the fold that is kept beside it and without, and a fork of it.
+fn opening(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
+    let (log, fork) = (LogId::from("long"), LogId::from("fork"));
     let agent = Worker::agent(RUN).journal(Arc::clone(journal)).session(log.clone());
     runtime.block_on(async {
         for _ in 0..TURNS / RUN {
@@ -101,49 +103,47 @@ fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store
     drop(agent);
     let folded = runtime.block_on(journal.folded(&log)).expect("the journal answers");
     let (seq, bytes) = folded.map_or((Seq(0), 0), |folded| (folded.seq, folded.bytes.len()));
-    println!("{name}: a fold of {seq} records has {bytes} bytes");
-    let whole: Arc<dyn Journal> = Arc::new(Unfolded(Arc::clone(journal)));
-    for (how, journal) in [("from its fold", journal), ("read whole", &whole)] {
+    let records = runtime.block_on(head(&**journal, "long"));
+    let mut open = |how: &str, journal: &Arc<dyn Journal>, log: &LogId, limit: f64| {
         let open = || {
             let agent = Worker::agent(RUN).journal(Arc::clone(journal)).session(log.clone()).take_over();
             runtime.block_on(agent.log().open()).expect("the log opens");
-            agent
         };
-        let (Spent { time, computed }, best) = (Spent::median(11, || drop(open())), Spent::best(11, || drop(open())));
-        let limit =
-            OPEN.iter().find(|(store, _)| store == name && how == "from its fold").map_or(f64::INFINITY, |it| it.1);
-        let measured = format!("{computed:?} of computing, at best {best:?}");
-        rows.row(&format!("{name}: open {TURNS} turns {how}, ms"), &measured, time.as_secs_f64() * 1e3, limit);
-        group.bench_function(format!("{name}, {how}"), |bencher| bencher.iter_with_large_drop(open));
+        let Spent { time, computed } = Spent::median(11, open);
+        let measured = format!("{:.1} ms of CPU, a fold of {seq} records, {bytes} bytes", ms(computed));
+        rows.row(&format!("{name}: open {TURNS} turns ({records} records) {how}, ms"), &measured, ms(time), limit);
+    };
+    let limit = OPEN.iter().find(|(store, _)| store == name).map_or(f64::INFINITY, |it| it.1);
+    open("from the fold", journal, &log, limit);
+    let whole: Arc<dyn Journal> = Arc::new(Unfolded(Arc::clone(journal)));
+    open("read whole", &whole, &log, f64::INFINITY);
+    let forked = runtime.block_on(Sessions::new(Arc::clone(journal)).fork(&log, None, &fork));
+    if forked.is_ok() {
+        open("as a fork", journal, &fork, f64::INFINITY);
     }
-    group.finish();
 }
 
 /// A turn, with each durability.
-fn turns(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store) {
-    let mut group = criterion.benchmark_group("a run of 100 turns");
+fn turns(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
     for durability in [Durability::Sync, Durability::Async, Durability::OnExit] {
         let agent = Worker::agent(RUN).journal(Arc::clone(journal)).durability(durability);
         let run = || drop(runtime.block_on(agent.new_session().run("Go.")).expect("a run"));
         let Spent { time, computed } = Spent::median(5, run);
-        println!("{name}, {durability:?}: {RUN} turns took {time:?}, {computed:?} of computing");
-        group.bench_function(format!("{name}, {durability:?}"), |bencher| bencher.iter(run));
+        let each = |time| ms(time) * 1e3 / RUN as f64;
+        let measured = format!("{:.0} us of CPU", each(computed));
+        rows.figure(&format!("{name}: a turn of {RUN}, {durability:?}, us"), &measured, each(time));
     }
-    group.finish();
 }
 
 /// An append of the records of a turn, early and late in a log.
-fn appends(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store) {
-    let mut group = criterion.benchmark_group("append a turn");
+fn appends(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
     let records: Vec<Arc<Stamped>> = runtime.block_on(async {
         let read = journal.read(&LogId::from("long"), Seq(0)).take(4_000).try_collect();
         read.await.expect("the log can be read")
     });
     let turn = usize::try_from(runtime.block_on(head(&**journal, "long")) / TURNS).expect("a turn is small");
-    let (from, bytes) = (1_000, records[1_000..1_000 + turn].iter().map(|it| it.bytes().expect("JSON").len()));
-    println!("{name}: a turn has {turn} records of {} bytes", bytes.sum::<usize>());
     let next = |seq: u64, at: usize| {
-        let Stamped { at_ms, thread, record, .. } = &*records[from + at % turn];
+        let Stamped { at_ms, thread, record, .. } = &*records[1_000 + at % turn];
         Arc::new(Stamped::new(Seq(seq), *at_ms, thread.clone(), record.clone()))
     };
     for place in [EARLY, LATE] {
@@ -156,26 +156,35 @@ fn appends(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store
             runtime.block_on(log.append(&batch, Flush::Lazy)).expect("there is room");
         }
         for flush in [Flush::Lazy, Flush::Now] {
-            let (mut appends, before) = (0, written());
-            group.bench_function(format!("{name}, {flush:?}, at turn {place}"), |bencher| {
-                bencher.iter(|| {
-                    let head = log.head().seq.0;
-                    let batch: Vec<_> = (0..turn).map(|at| next(head + 1 + at as u64, at)).collect();
-                    appends += 1;
-                    runtime.block_on(log.append(&batch, flush)).expect("there is room")
-                });
+            let before = written();
+            let time = Spent::median(APPENDS, || {
+                let head = log.head().seq.0;
+                let batch: Vec<_> = (0..turn).map(|at| next(head + 1 + at as u64, at)).collect();
+                runtime.block_on(log.append(&batch, flush)).expect("there is room");
             });
-            if let (Some(before), Some(after)) = (before, written()) {
-                let each = (after - before) / u64::max(appends, 1);
-                println!("{name}, {flush:?}, at turn {place}: {each} bytes written for an append");
-            }
+            let wrote = before.zip(written()).map(|(before, after)| (after - before) / APPENDS as u64);
+            let measured = wrote.map_or(String::new(), |bytes| format!("{bytes} bytes written"));
+            let what = format!("{name}: an append of {turn} records at turn {place}, {flush:?}, us");
+            rows.figure(&what, &measured, ms(time.time) * 1e3);
         }
     }
-    group.finish();
+}
+
+/// A page of many sessions in files.
+fn listing(runtime: &Runtime, folder: &Path, rows: &mut Rows) {
+    let journal = JsonlJournal::open(folder.join("many")).expect("a folder");
+    for number in 0..SESSIONS {
+        let log = LogId::from(number.to_string());
+        drop(runtime.block_on(journal.own(&log, &Owner::default())).expect("the log is free"));
+    }
+    let list = || drop(runtime.block_on(journal.list(&LogQuery::default())).expect("the folder can be read"));
+    let Spent { time, computed } = Spent::median(5, list);
+    let measured = format!("{:.1} ms of CPU", ms(computed));
+    rows.figure(&format!("json lines: a listing of {SESSIONS} sessions, ms"), &measured, ms(time));
 }
 
 /// Many sessions at once.
-fn at_once(runtime: &Runtime, (name, journal): &Store) {
+fn at_once(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
     let sessions = |round: usize| {
         let log = move |number| LogId::from(format!("{round} of {number}"));
         let agents = (0..AT_ONCE)
@@ -191,7 +200,8 @@ fn at_once(runtime: &Runtime, (name, journal): &Store) {
             ended.expect("no panic").expect("a run");
         }
     });
-    println!("{name}: {AT_ONCE} sessions of {TURNS_AT_ONCE} turns at once took {time:?}, {computed:?} of computing");
+    let measured = format!("{:.0} ms of CPU", ms(computed));
+    rows.figure(&format!("{name}: {AT_ONCE} sessions of {TURNS_AT_ONCE} turns at once, ms"), &measured, ms(time));
     let heads = (0..AT_ONCE).map(|number| async move {
         let name = format!("1 of {number}");
         let seqs: Vec<u64> = journal
@@ -216,4 +226,8 @@ async fn head(journal: &dyn Journal, log: &str) -> u64 {
         .head()
         .seq
         .0
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

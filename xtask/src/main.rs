@@ -26,7 +26,7 @@ usage: cargo xtask <command>
   crash [--seed N]    the kill test and the crew drill, on every kind of storage
   chaos [ARGS]        agents and their operator are killed for a minute; --agents N --seconds S --seed X; or: chaos measure
   features            every feature of every published crate builds alone
-  bench [ARGS]        the benchmarks, each row with its limit; ARGS go to the harness; --instructions: what valgrind counts
+  bench [NAME] [ARGS] the benchmarks, or one, in a table of rows with limits; --instructions: what valgrind counts; --build: hello
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
   release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, EventKind, Limits, Spawn};
+use adjutant_benches::median;
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
 use futures_util::future::try_join_all;
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use crate::{
     caller::{Caller, fetch},
     measure::{Report, cpu_us, peak_kb, rss_kb},
-    median,
 };
 
 /// How many runs one process times.
@@ -36,7 +36,7 @@ pub(crate) fn run(together: bool, children: usize) -> Report {
         runtime.block_on(read(&agent, children));
         (cpu_us() - began) / children as f64
     };
-    let us = median((0..RUNS).map(once).collect());
+    let us = median((0..RUNS).map(once));
     drop(warm);
     Report { us, kb }
 }

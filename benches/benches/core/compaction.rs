@@ -1,14 +1,13 @@
 //! A long run that is compacted several times, beside the same run that is not.
 
 use adjutant_agent::{Agent, EventKind, Limits};
-use adjutant_benches::Rows;
+use adjutant_benches::{Rows, median};
 use adjutant_context::Compact;
 use adjutant_tool::tool;
 
 use crate::{
     caller::{Caller, Notes},
     measure::cpu_us,
-    median,
 };
 
 /// How many turns the run has.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, Limits};
-use adjutant_benches::Rows;
+use adjutant_benches::{Rows, median};
 use adjutant_llm::{Script, ScriptedModel};
 use serde_json::json;
 
@@ -14,7 +14,6 @@ use crate::{
     around::loaded,
     caller::{Caller, fetch},
     measure::cpu_us,
-    median,
 };
 
 /// How often a figure is measured; the median counts.
@@ -55,7 +54,7 @@ pub(crate) fn build(rows: &mut Rows) {
 }
 
 /// A turn of a short run.
-pub(crate) fn around() {
+pub(crate) fn around(rows: &mut Rows) {
     let runtime = crate::runtime();
     let bare = agent(Caller::new("fetch", TURNS));
     let loaded = loaded(bare.clone());
@@ -71,10 +70,8 @@ pub(crate) fn around() {
         with.push(once(&loaded));
     }
     let (without, with) = (median(without), median(with));
-    println!(
-        "one turn of {TURNS}: {without:.1} us, with 5 effects, 3 hooks and 2 middlewares {with:.1} us, {:.1} us more",
-        with - without
-    );
+    let measured = format!("with 5 effects, 3 hooks and 2 middlewares {:.1} more", with - without);
+    rows.figure(&format!("one turn of {TURNS} without a socket, us"), &measured, without);
 }
 
 /// A call among few and among many of one reply.
@@ -87,7 +84,7 @@ pub(crate) fn calls(rows: &mut Rows) {
         runtime.block_on(agent.run("Go.")).expect("a run");
         (cpu_us() - began) / calls as f64
     };
-    let (few, many) = (0..LONG_ROUNDS).map(|_| (once(FEW_CALLS), once(MANY_CALLS))).unzip();
+    let (few, many): (Vec<_>, Vec<_>) = (0..LONG_ROUNDS).map(|_| (once(FEW_CALLS), once(MANY_CALLS))).unzip();
     let (few, many) = (median(few), median(many));
     let what = format!("a call among {MANY_CALLS} of a reply over one among {FEW_CALLS}");
     rows.row(&what, &format!("{many:.1} and {few:.1} us"), many / few, FLAT);
@@ -96,7 +93,7 @@ pub(crate) fn calls(rows: &mut Rows) {
 /// A turn of a long run.
 pub(crate) fn flat(rows: &mut Rows) {
     for (name, wrap) in [("bare", (|it| it) as fn(Agent) -> Agent), ("5 effects, 3 hooks, 2 middlewares", loaded)] {
-        let (early, late) = (0..LONG_ROUNDS).map(|_| long(wrap)).unzip();
+        let (early, late): (Vec<_>, Vec<_>) = (0..LONG_ROUNDS).map(|_| long(wrap)).unzip();
         let (early, late) = (median(early), median(late));
         let what = format!("turn {LATE} over turn {EARLY}, {name}");
         rows.row(&what, &format!("{late:.1} and {early:.1} us"), late / early, FLAT);

@@ -8,6 +8,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, EventKind, Limits};
+use adjutant_benches::median;
 use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request};
 use adjutant_providers::Chat;
 use adjutant_tool::tool;
@@ -16,7 +17,7 @@ use futures_util::stream;
 use crate::{
     around::loaded,
     floor,
-    measure::{Report, Watch, measured, median, rss_kb},
+    measure::{Report, Watch, measured, rss_kb},
 };
 
 /// Fetches a page.
@@ -110,7 +111,7 @@ pub(crate) fn flat() -> (f64, f64) {
         early.push(per_turn(EARLY));
         late.push(per_turn(LATE));
     }
-    (median(&early), median(&late))
+    (median(early), median(late))
 }
 
 /// A model that calls the tool once a turn and does nothing else; it notes when it was asked.

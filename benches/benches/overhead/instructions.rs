@@ -24,8 +24,7 @@ struct Count {
 
 pub(crate) fn compare(rows: &mut Rows) {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("instructions: SKIPPED, because there is no valgrind");
-        return;
+        return rows.skipped("instructions, code and allocations of a turn and of a delta", "there is no valgrind");
     }
     let turns = (CONVERSATIONS * SHORT_TURNS) as u64;
     let [floor, agent] = ["floor", "agent"].map(|who| Count::of(who, "short", CONVERSATIONS));

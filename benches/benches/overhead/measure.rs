@@ -54,12 +54,6 @@ pub(crate) fn rss_kb() -> f64 {
     line.trim().trim_end_matches(" kB").trim().parse().expect("a number")
 }
 
-pub(crate) fn median(figures: &[f64]) -> f64 {
-    let mut figures = figures.to_vec();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
-
 pub(crate) fn minimum(figures: &[f64]) -> f64 {
     figures.iter().copied().fold(f64::INFINITY, f64::min)
 }
