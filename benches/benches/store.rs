@@ -19,7 +19,7 @@ use adjutant_agent::{Durability, Flush, Journal, LogId, LogQuery, MemoryJournal,
 use adjutant_benches::Rows;
 use adjutant_store::{JsonlJournal, Postgres, Sqlite};
 use adjutant_testing::PostgresServer;
-use futures_util::{StreamExt, TryStreamExt, future::join_all};
+use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
 /// Opening a session of 10,000 turns, from the fold that is kept beside it and without, and a fork of it.
 fn opening(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
     let (log, fork) = (LogId::from("long"), LogId::from("fork"));
-    let agent = Worker::agent(RUN).journal(Arc::clone(journal)).session(log.clone());
+    let agent = Worker::agent(RUN).journal(Arc::clone(journal)).session(log.clone()).durability(Durability::OnExit);
     runtime.block_on(async {
         for _ in 0..TURNS / RUN {
             agent.run("Go on.").await.expect("a run");
@@ -173,10 +173,10 @@ fn appends(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
 /// A page of many sessions in files.
 fn listing(runtime: &Runtime, folder: &Path, rows: &mut Rows) {
     let journal = JsonlJournal::open(folder.join("many")).expect("a folder");
-    for number in 0..SESSIONS {
-        let log = LogId::from(number.to_string());
-        drop(runtime.block_on(journal.own(&log, &Owner::default())).expect("the log is free"));
-    }
+    // Many at a time: each waits for the disk.
+    runtime.block_on(stream::iter(0..SESSIONS).for_each_concurrent(64, async |number| {
+        drop(journal.own(&LogId::from(number.to_string()), &Owner::default()).await.expect("the log is free"));
+    }));
     let list = || drop(runtime.block_on(journal.list(&LogQuery::default())).expect("the folder can be read"));
     let Spent { time, computed } = Spent::median(5, list);
     let measured = format!("{:.1} ms of CPU", ms(computed));
