@@ -186,6 +186,29 @@ async fn flipped_bit_is_found_anywhere_and_nothing_is_cut() {
 }
 
 #[tokio::test]
+async fn damage_before_the_fold_is_told_to_who_reads_it_and_stops_no_owner() {
+    let folder = folder();
+    let (path, mut bytes) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    let mut held = own(&journal, &log).await;
+    let fold = Folded { seq: Seq(3), format: "x".into(), bytes: "0123456789".into() };
+    held.keep(fold).await.expect("it is kept");
+    drop(held);
+    bytes[2] ^= 1;
+    fs::write(&path, &bytes).expect("it is flipped");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+    let after: Vec<_> = journal.read(&log, Seq(3)).map(|it| it.expect("it is whole").seq).collect().await;
+    assert_eq!(after, [Seq(4)]);
+    append(&mut *own(&journal, &log).await, &batch(5, 5)).await;
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    fs::write(&path, &bytes).expect("a record behind the fold is flipped");
+    let owned = journal.own(&log, &Owner::default()).await.map(drop).map_err(|error| error.kind);
+    assert_eq!(owned, Err(JournalErrorKind::Corrupt));
+}
+
+#[tokio::test]
 async fn lines_in_another_order_or_missing_are_found() {
     let folder = folder();
     let (path, bytes) = small(&folder).await;

@@ -2,17 +2,24 @@
 //!
 //! Shape: a JSON object in one line, then the bytes of the fold.
 
-use std::{fs::File, sync::Arc};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    sync::Arc,
+};
 
 use adjutant_core::{Digest, Folded, JournalError, Seq};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    line::LogEnd,
+    line::{BEGINNING, LogEnd},
     place::{LogFolder, contents, failed, replace},
     scan,
 };
+
+/// The most bytes of the first line.
+const MAX_HEADER: u64 = 4 << 10;
 
 #[derive(Serialize, Deserialize)]
 struct FoldHeader {
@@ -45,10 +52,30 @@ pub(super) fn keep(log: &LogFolder, LogEnd { link, length, .. }: &LogEnd, folded
 pub(super) fn read(log: &LogFolder) -> Result<Option<Folded>, JournalError> {
     let Some(text) = contents(&log.file("fold"))? else { return Ok(None) };
     let Some(at) = text.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-    let Ok(FoldHeader { seq, link, length, format, digest }) = serde_json::from_slice(&text[..at]) else {
-        return Ok(None);
-    };
+    let Ok(header) = serde_json::from_slice::<FoldHeader>(&text[..at]) else { return Ok(None) };
     let bytes = Bytes::from(text).slice(at + 1..);
-    let stands = Digest::of(&bytes) == digest && scan::at(&log.records(), length)? == Some((seq.0, link));
-    Ok(stands.then_some(Folded { seq, format, bytes }))
+    let stands = Digest::of(&bytes) == header.digest && header.end(log)?.is_some();
+    Ok(stands.then_some(Folded { seq: header.seq, format: header.format, bytes }))
+}
+
+/// An end from which the records behind this one can be read: that of the fold, if it is not of later ones.
+///
+/// What is before it was checked when the fold was made, and is checked again by those who read it.
+pub(super) fn before(log: &LogFolder, seq: u64) -> Result<LogEnd, JournalError> {
+    let mut text = Vec::new();
+    // Derived data: without it, more is read.
+    let read = File::open(log.file("fold"))
+        .and_then(|file| BufReader::new(file.take(MAX_HEADER)).read_until(b'\n', &mut text));
+    match serde_json::from_slice::<FoldHeader>(&text) {
+        Ok(header) if read.is_ok() && header.seq.0 <= seq => Ok(header.end(log)?.unwrap_or(BEGINNING)),
+        _ => Ok(BEGINNING),
+    }
+}
+
+impl FoldHeader {
+    /// The end of the records that were folded, if they are those of the log.
+    fn end(&self, log: &LogFolder) -> Result<Option<LogEnd>, JournalError> {
+        let end = scan::at(&log.records(), self.length)?;
+        Ok(end.filter(|end| (end.seq, end.link) == (self.seq.0, self.link)))
+    }
 }

@@ -59,11 +59,11 @@ impl Meta {
     }
 
     fn info(self, log: &LogFolder) -> Result<LogInfo, JournalError> {
+        let flushed = check(self.v, self.has_head, log)?.map_or(0, |flushed| flushed.seq);
         let end = scan::tail(&log.records())?;
         let mut info = LogInfo::new(log.log.clone(), self.created_ms);
         info.updated_ms = self.created_ms.max(end.changed_ms);
         // Records that were cut off still belong to it.
-        let flushed = Flushed::read(&log.records())?.map_or(0, |flushed| flushed.seq);
         (info.head, info.bytes) = (Seq(end.seq.max(flushed)), end.bytes);
         (info.is_owned, info.about) = (owner::is_owned(log)?, self.about);
         Ok(info)
@@ -72,17 +72,21 @@ impl Meta {
 
 /// Fails if a newer program wrote the log, or its kept end is gone.
 pub(super) fn check_version(log: &LogFolder) -> Result<(), JournalError> {
-    match json::<Versioned>(&log.file("meta.json"))? {
-        Some(Versioned { v, .. }) if v > VERSION => {
-            let message = format!("log {:?} has version {v}; this program reads up to {VERSION}", log.log.0);
-            Err(JournalError::new(JournalErrorKind::Version, message))
-        }
-        Some(Versioned { has_head: true, .. }) if Flushed::read(&log.records())?.is_none() && log.exists()? => {
-            let message = format!("the head of log {:?} is missing: nobody knows where it should end", log.log.0);
-            Err(JournalError::new(JournalErrorKind::Corrupt, message))
-        }
-        _ => Ok(()),
+    json::<Versioned>(&log.file("meta.json"))?.map_or(Ok(()), |it| check(it.v, it.has_head, log).map(drop))
+}
+
+/// The kept end; fails like [`check_version`].
+fn check(v: u32, has_head: bool, log: &LogFolder) -> Result<Option<Flushed>, JournalError> {
+    if v > VERSION {
+        let message = format!("log {:?} has version {v}; this program reads up to {VERSION}", log.log.0);
+        return Err(JournalError::new(JournalErrorKind::Version, message));
     }
+    let flushed = Flushed::read(&log.records())?;
+    if has_head && flushed.is_none() && log.exists()? {
+        let message = format!("the head of log {:?} is missing: nobody knows where it should end", log.log.0);
+        return Err(JournalError::new(JournalErrorKind::Corrupt, message));
+    }
+    Ok(flushed)
 }
 
 /// Makes a log without records; after a crash there is the whole of it or nothing.
@@ -135,8 +139,8 @@ pub(super) fn describe(place: &JournalFolder, log: &LogId, about: SessionMeta) -
 /// A page of logs. One that is damaged, or of a newer program, is told to the operator.
 pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, JournalError> {
     let mut infos = Vec::new();
-    for log in logs(place)? {
-        match Meta::read(&log).and_then(|meta| meta.info(&log)) {
+    for (log, meta) in metas(place)? {
+        match meta.info(&log) {
             Ok(info) => infos.push(info),
             // It went away meanwhile.
             Err(_) if !log.exists()? => {}
@@ -152,11 +156,15 @@ pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, J
 
 /// All logs. One whose name cannot be read is told to the operator, and does not keep the others from being listed.
 pub(super) fn logs(place: &JournalFolder) -> Result<Vec<LogFolder>, JournalError> {
+    Ok(metas(place)?.into_iter().map(|(log, _)| log).collect())
+}
+
+fn metas(place: &JournalFolder) -> Result<Vec<(LogFolder, Meta)>, JournalError> {
     let mut logs = Vec::new();
     for folder in entries(&place.logs())? {
         let path = folder.path().join("meta.json");
-        let names = match json::<Meta>(&path) {
-            Ok(Some(meta)) => meta.names,
+        let meta = match json::<Meta>(&path) {
+            Ok(Some(meta)) => meta,
             Ok(None) => continue,
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a log is not listed: what is known of it is damaged");
@@ -164,7 +172,8 @@ pub(super) fn logs(place: &JournalFolder) -> Result<Vec<LogFolder>, JournalError
             }
         };
         let is_true = |log: &&LogId| folder.file_name().to_str() == Some(&*name::folder(log));
-        logs.extend(names.iter().find(is_true).map(|log| place.log(log)));
+        let log = meta.names.iter().find(is_true).map(|log| place.log(log));
+        logs.extend(log.map(|log| (log, meta)));
     }
     Ok(logs)
 }

@@ -5,8 +5,7 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 
 use super::{
-    blobs,
-    line::BEGINNING,
+    blobs, fold,
     place::{JournalFolder, LogFolder},
     scan::{Scan, ScannedRecord},
 };
@@ -34,7 +33,7 @@ fn each(
     let at = place.log(log);
     at.needed()?;
     super::meta::check_version(&at)?;
-    let mut scan = Scan::open(&at.records(), BEGINNING, after.0)?;
+    let mut scan = Scan::open(&at.records(), fold::before(&at, after.0)?, after.0)?;
     let mut before = scan.end.link;
     loop {
         let batch = batch(&mut scan, &at, after)?;

@@ -162,10 +162,10 @@ pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
     }
 }
 
-/// The end behind a record, whether its batch ends there or not; `None` if there is no such record.
-pub(super) fn end_of(path: &Path, seq: u64) -> Result<Option<LogEnd>, JournalError> {
-    let mut scan = Scan::open(path, BEGINNING, u64::MAX)?;
-    let mut end = BEGINNING;
+/// The end behind a record, looked for from an end before it, whether its batch ends there or not; `None` if there is
+/// no such record.
+pub(super) fn end_of(path: &Path, seq: u64, mut end: LogEnd) -> Result<Option<LogEnd>, JournalError> {
+    let mut scan = Scan::open(path, end.clone(), u64::MAX)?;
     while end.seq < seq {
         let NextLine::Line(_, next, _) = scan.line(&end)? else { return Ok(None) };
         end = next;
@@ -173,8 +173,8 @@ pub(super) fn end_of(path: &Path, seq: u64) -> Result<Option<LogEnd>, JournalErr
     Ok(Some(end))
 }
 
-/// The number and the link of the record that ends where the file has this length; `None` if none does.
-pub(super) fn at(path: &Path, length: u64) -> Result<Option<(u64, Digest)>, JournalError> {
+/// The end behind the record that ends where the file has this length; `None` if none does.
+pub(super) fn at(path: &Path, length: u64) -> Result<Option<LogEnd>, JournalError> {
     let read = |error| failed("read", path, error);
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -195,8 +195,9 @@ pub(super) fn at(path: &Path, length: u64) -> Result<Option<(u64, Digest)>, Jour
         }
         let before = text.iter().rposition(|byte| *byte == b'\n');
         if before.is_some() || from == 0 {
-            let line = Line::read(&text[before.map_or(0, |before| before + 1)..]);
-            return Ok(line.map(|line| (line.header.seq, line.header.link)));
+            let text = &text[before.map_or(0, |before| before + 1)..];
+            let begins = LogEnd { length: length - text.len() as u64 - 1, ..BEGINNING };
+            return Ok(Line::read(text).map(|line| line.end(&begins, text.len())));
         }
         if window > MAX_LINE as u64 {
             return Ok(None);

@@ -16,7 +16,7 @@ use crate::folds::FOLD_EVERY;
 
 use super::{
     blobs, flushed, fold,
-    line::{self, BEGINNING, LogEnd},
+    line::{self, LogEnd},
     meta, off_thread,
     owner::{self, HeldOwnership},
     place::{JournalFolder, LogFolder, failed},
@@ -58,7 +58,7 @@ impl Writer {
         }
         let before = owner::before(&at, owner)?;
         // Before it is taken: who cannot have it fences nobody.
-        let mut scan = Scan::open(&at.records(), BEGINNING, 0)?;
+        let mut scan = Scan::open(&at.records(), fold::before(&at, u64::MAX)?, 0)?;
         while !scan.batch()?.is_empty() {}
         let (end, flushed) = (scan.end, scan.flushed.map_or(0, |flushed| flushed.length));
         let held = owner::take(&at, owner, before)?;
@@ -132,7 +132,8 @@ impl Writer {
         if folded.seq.0 == self.end.seq {
             return fold::keep(&self.log, &self.end, folded);
         }
-        let end = scan::end_of(&self.log.records(), folded.seq.0)?.ok_or_else(|| {
+        let before = fold::before(&self.log, folded.seq.0)?;
+        let end = scan::end_of(&self.log.records(), folded.seq.0, before)?.ok_or_else(|| {
             let message = format!("log {:?} has no record {} that could be folded", self.log.log.0, folded.seq);
             JournalError::new(JournalErrorKind::Invalid, message)
         })?;
