@@ -23,6 +23,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let words = format!("bench --package adjutant-benches {which} --locked --quiet --no-run --message-format=json");
     println!("==> cargo {words}\n");
     let built = cargo::output(&words)?;
+    if program.is_none_or(|name| name == "command") {
+        // Before anything is measured, not while.
+        cargo::output("build --release --quiet --locked --package adjutant-cli")?;
+    }
     println!("| what | measured | figure | limit | verdict |\n|---|---|---|---|---|");
     let (mut took, mut failed) = (Vec::new(), Vec::new());
     for message in built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {

@@ -81,9 +81,8 @@ impl<'a> Line<'a> {
 }
 
 fn check_of(head: &[u8]) -> String {
-    let mut digits = Digest::of(head).to_string();
-    digits.truncate(16);
-    digits
+    let Digest(bytes) = Digest::of(head);
+    bytes.first_chunk().map_or_else(String::new, |first| format!("{:016x}", u64::from_be_bytes(*first)))
 }
 
 /// The lines of a batch behind an end, and the end behind them.
