@@ -9,7 +9,7 @@ use crate::{
     outcome::Outcome,
     pause::Pause,
     record::Record,
-    run::{Next, Run},
+    run::{Few, Next, Run},
 };
 
 /// An executor of activities: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
@@ -58,23 +58,33 @@ pub enum Exit {
 /// # Errors
 /// Whatever keeps the executor from performing or recording.
 pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit, Error> {
-    let mut records = Vec::new();
+    // Mostly one comes at a time, and thousands of drives may wait.
+    let (mut records, mut acts) = (Vec::with_capacity(2), Few::default());
     loop {
-        match run.next(executor.busy()) {
-            Next::Decide(decided) => records.extend(decided),
-            Next::Start(acts) => {
-                records.extend(run.intent(&acts));
-                record(run, executor, &mut records).await?;
-                acts.into_iter().for_each(|act| executor.start(run, act, &mut records));
+        record(run, executor, &mut records).await?;
+        if !acts.is_empty() {
+            std::mem::take(&mut acts).into_iter().for_each(|act| executor.start(run, act, &mut records));
+            continue;
+        }
+        // A drive that waits does not hold what was decided before.
+        let until_ms = match run.next(executor.busy()) {
+            Next::Decide(decided) => {
+                records.extend(decided);
+                continue;
+            }
+            Next::Start(begin) => {
+                records.extend(run.intent(&begin));
+                acts = begin;
+                continue;
             }
             Next::Wait { until_ms, stop } => {
                 executor.stop(&stop);
-                executor.next(until_ms, &mut records).await?;
+                until_ms
             }
             Next::Park(pauses) => return Ok(Exit::Parked(pauses)),
             Next::Done(outcome) => return Ok(Exit::Done(outcome)),
-        }
-        record(run, executor, &mut records).await?;
+        };
+        executor.next(until_ms, &mut records).await?;
     }
 }
 

@@ -51,7 +51,7 @@ struct Asking {
     model: Option<ModelId>,
     /// The attempt that is going on.
     attempt: u32,
-    records: Records,
+    records: Vec<Record>,
     shown: bool,
     /// True if the event mailbox was full at the last check.
     full: bool,
@@ -172,7 +172,7 @@ impl Asker {
             kinds: SmallVec::new(),
             model: None,
             attempt,
-            records: Records::new(),
+            records: Vec::new(),
             full: false,
         };
         let began_ms = asking.at_ms;
@@ -309,13 +309,14 @@ impl Asking {
         if said.is_none() {
             self.take_back();
         }
+        let mut records = Records::from(std::mem::take(&mut self.records));
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             let cost = self.known_cost(&reply.usage);
             let replied = Record::replied(self.turn, reply, cost);
-            let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
-            self.records.insert(at.unwrap_or(self.records.len()), replied);
+            let at = records.iter().position(|record| matches!(record, Record::Broke { .. }));
+            records.insert(at.unwrap_or(records.len()), replied);
         }
-        Performed { act, records: self.records, tools: None, args: None }
+        Performed { records, ..Performed::nothing(act) }
     }
 
     /// Blocks that were shown while they began, of an attempt that leaves no trace, are void.

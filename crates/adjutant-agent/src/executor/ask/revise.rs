@@ -25,7 +25,7 @@ impl Asking {
         self.retract(error);
         let overflow = error.details().overflow.unwrap_or_default();
         self.records.push(Record::Overflowed { turn: self.turn, overflow });
-        Performed { act: ActivityId::Ask(self.turn), records: self.records, tools: None, args: None }
+        Performed { act: ActivityId::Ask(self.turn), records: self.records.into(), tools: None, args: None }
     }
 
     /// Takes back what was said in this attempt: it is billed all the same.
@@ -70,7 +70,7 @@ impl Asking {
             }
         }
         lock(&self.reply).cut();
-        Performed { act, records: self.records, tools: None, args: None }
+        Performed { act, records: self.records.into(), tools: None, args: None }
     }
 
     /// The reply that a hook puts in the place of a failed one; without one, the failure.
@@ -93,7 +93,7 @@ impl Asking {
         self.retract(&error);
         let (turn, cost) = (self.turn, None);
         self.records.push(Record::Replied { turn, reply, cost, original: None, recovered: Some(error) });
-        Performed { act, records: self.records, tools: None, args: None }
+        Performed { act, records: self.records.into(), tools: None, args: None }
     }
 
     async fn pass<P: Point>(&mut self, point: P, stop: &Cancel) -> Option<Verdict<P>> {
