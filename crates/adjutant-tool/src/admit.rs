@@ -46,15 +46,11 @@ impl Bound {
     ///
     /// # Errors
     /// With every place that does not fit.
-    pub fn admit(&self, raw: &str) -> Result<Admitted, Refusal> {
-        self.admit_shared(&raw.into())
+    pub fn admit(&self, raw: impl Into<Arc<str>>) -> Result<Admitted, Refusal> {
+        self.admit_text(&raw.into())
     }
 
-    /// The same for a text that is shared: it is not copied if nothing was changed.
-    ///
-    /// # Errors
-    /// Like [`admit`](Bound::admit).
-    pub fn admit_shared(&self, raw: &Arc<str>) -> Result<Admitted, Refusal> {
+    fn admit_text(&self, raw: &Arc<str>) -> Result<Admitted, Refusal> {
         let name = self.spec().name();
         let schema = self.schema().map_err(|error| Refusal::broken(name, error))?;
         let read = read::read(raw, schema.source()).map_err(|unread| match unread {

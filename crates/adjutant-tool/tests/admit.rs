@@ -26,7 +26,7 @@ fn refuse(tool: &Bound, raw: &str) -> String {
 /// Sends `{"x": sent}` to a tool whose `x` has this schema; `Null` for a refusal.
 #[track_caller]
 fn check(property: Value, sent: Value, expect: Value) {
-    let got = match with(property).admit(&json!({ "x": sent }).to_string()) {
+    let got = match with(property).admit(json!({ "x": sent }).to_string()) {
         Ok(admitted) => admitted.value["x"].clone(),
         Err(_) => json!("refused"),
     };
@@ -292,7 +292,7 @@ fn admit_names_every_path_when_several_fail() {
 fn admit_bounds_what_it_says_when_much_is_wrong() {
     let tool = with(json!({"type": "array", "items": {"type": "integer"}}));
     let raw = json!({"x": vec!["é"; 3_000]}).to_string();
-    let refusal = tool.admit(&raw).expect_err("every item is wrong");
+    let refusal = tool.admit(raw).expect_err("every item is wrong");
     assert_eq!(refusal.violations.len(), 3_000);
     assert!(refusal.message.contains("  - /x/19: ") && !refusal.message.contains("  - /x/20: "));
     assert!(refusal.message.contains("  - and 2980 more\nreceived: {"), "{}", refusal.message);

@@ -57,7 +57,7 @@ fn holds_what_is_promised(raw: &str) {
     assert_eq!(schema.validate(&admitted.value), Ok(()));
     assert_eq!(serde_json::from_str::<Value>(&admitted.text).expect("JSON"), admitted.value);
     assert!(admitted.changed || *admitted.text == *raw);
-    let again = tool.admit(&admitted.text).expect("what was admitted fits");
+    let again = tool.admit(&*admitted.text).expect("what was admitted fits");
     assert_eq!((again.changed, &again.value, &again.text), (false, &admitted.value, &admitted.text));
 }
 
@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn admit_keeps_fractions_exact_when_they_come_as_text(n in prop::num::f64::NORMAL) {
-        let admitted = BOUND.admit(&json!({"number": format!("{n:e}")}).to_string()).expect("a number");
+        let admitted = BOUND.admit(json!({"number": format!("{n:e}")}).to_string()).expect("a number");
         prop_assert_eq!(admitted.value["number"].as_f64(), Some(n));
         let back: Value = serde_json::from_str(&admitted.text).expect("JSON");
         prop_assert_eq!(back, admitted.value);
@@ -105,7 +105,7 @@ proptest! {
     fn admit_keeps_integers_exact_when_they_have_64_bits(signed in any::<i64>(), unsigned in any::<u64>()) {
         for exact in [json!(signed), json!(unsigned)] {
             for raw in [format!(r#"{{"integer": {exact}}}"#), format!(r#"{{"integer": "{exact}"}}"#)] {
-                let admitted = BOUND.admit(&raw).expect("an integer");
+                let admitted = BOUND.admit(&*raw).expect("an integer");
                 prop_assert_eq!(&admitted.value["integer"], &exact);
                 prop_assert!(admitted.text.contains(&exact.to_string()));
             }

@@ -268,7 +268,7 @@ impl Admit {
 
 /// Makes arguments fit a tool; its own panic refuses the call.
 fn fits(tool: &Bound, raw: &Arc<str>) -> Result<Admitted, CallResult> {
-    match catch_unwind(AssertUnwindSafe(|| tool.admit_shared(raw))) {
+    match catch_unwind(AssertUnwindSafe(|| tool.admit(Arc::clone(raw)))) {
         Ok(Ok(admitted)) => Ok(admitted),
         Ok(Err(refusal)) => Err(CallResult::new(Status::InvalidArguments, refusal.message)),
         Err(panic) => {

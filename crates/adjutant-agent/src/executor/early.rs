@@ -154,7 +154,7 @@ impl CallRules {
         if tool.spec().replay != Replay::Pure || setup.calls.is_external(tool) {
             return None;
         }
-        let admitted = catch_unwind(AssertUnwindSafe(|| tool.admit_shared(&call.args))).ok()?.ok()?;
+        let admitted = catch_unwind(AssertUnwindSafe(|| tool.admit(Arc::clone(&call.args)))).ok()?.ok()?;
         if !matches!(setup.policy.ask(tool, &admitted.value), Ok(None)) {
             return None;
         }

@@ -124,13 +124,13 @@ impl Current {
                 Served::Busy => {}
                 Served::Waits => {}
                 Served::Lost => {
-                    lost.push(Record::returned(slot.call, texts::unknown()));
+                    lost.extend([Record::returned(slot.call, texts::unknown())]);
                     continue;
                 }
-                Served::Admit => acts.push(Activity::Admit { call: slot.call }),
+                Served::Admit => acts.extend([Activity::Admit { call: slot.call }]),
                 Served::Enter(replay) if room > 0 => {
                     room -= 1;
-                    acts.push(Activity::Call { call: slot.call, replay, again: slot.launched_ms.is_some() });
+                    acts.extend([Activity::Call { call: slot.call, replay, again: slot.launched_ms.is_some() }]);
                 }
                 Served::Enter(_) => {}
             }

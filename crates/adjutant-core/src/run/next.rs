@@ -36,10 +36,9 @@ pub enum Next {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Few<T>(SmallVec<[T; 1]>);
 
-impl<T> Few<T> {
-    /// Adds one at the end.
-    pub fn push(&mut self, one: T) {
-        self.0.push(one);
+impl<T> Extend<T> for Few<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        self.0.extend(items);
     }
 }
 
