@@ -55,7 +55,7 @@ impl Engine {
         let Some(tool) = self.tools.get(call.name.as_str()) else {
             return refuse(CallResult::new(Status::UnknownTool, "no such tool"));
         };
-        match tool.admit(&call.args) {
+        match tool.admit(Arc::clone(&call.args)) {
             Ok(fits) => {
                 let (args, replay) = (Arc::clone(&fits.text), tool.spec().replay);
                 Admission::Allow { args, changed: fits.changed, title: None, replay, sequential: true }
