@@ -53,7 +53,7 @@ impl Run {
 
     /// Between two turns: opens the next one, unless a limit is reached.
     fn beyond(&self, current: &Current, busy: &Busy) -> Next {
-        let open = |last| Next::Decide(Record::Opened { turn: TurnNo(self.turns + 1), last }.into());
+        let open = |last| Next::Decide(vec![Record::Opened { turn: TurnNo(self.turns + 1), last }]);
         let Some(limit) = current.reached() else { return open(None) };
         let nobody = ThreadId::from("");
         let thread = self.thread.as_ref().unwrap_or(&nobody);
@@ -80,7 +80,7 @@ impl Current {
     fn ask(&self, working: &Working, busy: &Busy) -> Next {
         let turn = working.no;
         if working.is_half_heard() && !busy.contains(&ActivityId::Ask(turn)) {
-            Next::Decide(working.retracted().into())
+            Next::Decide(vec![working.retracted()])
         } else if working.prepared {
             self.once(Activity::Ask { turn, attempt: working.attempt }, busy)
         } else {
@@ -113,7 +113,7 @@ impl Current {
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
         let running = busy.iter().filter(|act| matches!(act, ActivityId::Call(_))).count();
         let mut room = cap.saturating_sub(running);
-        let (mut acts, mut lost) = (self.ask_outside(busy), Few::default());
+        let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
         // Without room, only a call that was lost, or one that is asked about, is served.
         let is_served = counts.asked > 0 || counts.launched > running;
         for slot in working.slots.missing() {
@@ -124,7 +124,7 @@ impl Current {
                 Served::Busy => {}
                 Served::Waits => {}
                 Served::Lost => {
-                    lost.extend([Record::returned(slot.call, texts::unknown())]);
+                    lost.push(Record::returned(slot.call, texts::unknown()));
                     continue;
                 }
                 Served::Admit => acts.extend([Activity::Admit { call: slot.call }]),
@@ -167,7 +167,7 @@ impl Current {
             return Next::Wait { until_ms: None, stop: busy.iter().copied().collect() };
         }
         if let Some(working) = self.turn.as_ref().filter(|working| working.is_half_heard()) {
-            return Next::Decide(working.cut_off().into());
+            return Next::Decide(vec![working.cut_off()]);
         }
         let open = self.turn.as_ref().and_then(|working| Some((working, working.open.as_ref()?)));
         if let Some((working, open)) = open {
@@ -187,7 +187,7 @@ impl Current {
     }
 
     fn end(&self, outcome: Outcome) -> Next {
-        Next::Decide(Record::Ended { run: self.run, outcome }.into())
+        Next::Decide(vec![Record::Ended { run: self.run, outcome }])
     }
 
     fn once(&self, act: Activity, busy: &Busy) -> Next {
@@ -251,7 +251,7 @@ fn failed(failure: Failure) -> Outcome {
 }
 
 fn settle(working: &Working, stop: bool) -> Next {
-    Next::Decide(Record::Settled { turn: working.no, stop, change: RunChange::default() }.into())
+    Next::Decide(vec![Record::Settled { turn: working.no, stop, change: RunChange::default() }])
 }
 
 #[cold]

@@ -16,7 +16,7 @@ use crate::{
 #[non_exhaustive]
 pub enum Next {
     /// These records follow from what is there.
-    Decide(Few<Record>),
+    Decide(Vec<Record>),
     /// These acts may begin now, in this order.
     Start(Few<Activity>),
     /// Something in flight must end first.

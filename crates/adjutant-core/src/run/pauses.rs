@@ -71,7 +71,7 @@ impl Current {
         let ask = Ask { data: json!({ "limit": limit, "turns": self.turns }), ..ask };
         let id = PauseId(format!("{thread}/limit/{}/{}/{n}", self.run, self.turns).into());
         let pause = Pause { id, ask, call: None, key: None, thread: thread.clone(), deadline_ms: None };
-        Some(Next::Decide(Record::Paused { pause: Arc::new(pause) }.into()))
+        Some(Next::Decide(vec![Record::Paused { pause: Arc::new(pause) }]))
     }
 }
 

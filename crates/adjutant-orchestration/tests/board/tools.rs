@@ -25,7 +25,7 @@ fn within(agent: &str, call: &str) -> CallContext {
 /// What a model is shown, and what the application is.
 async fn call_in(tools: &Tools, cx: CallContext, name: &str, args: Value) -> Result<(String, Value), ToolError> {
     let tool = tools.toolset().get(name).expect("there is such a tool").clone();
-    let args = tool.admit(&args.to_string()).expect("the arguments fit");
+    let args = tool.admit(args.to_string()).expect("the arguments fit");
     let result = tool.call(args.value, cx).await?;
     Ok((result.text(), result.details))
 }
