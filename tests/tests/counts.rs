@@ -104,8 +104,8 @@ fn turn_allocates_no_more_than_it_did() {
         measure(|| drop(runtime.block_on(agent.run("Go.")).expect("it runs")))
     };
     let [count, bytes] = both(run, (50, 250));
-    check("allocations of a turn", count, 200, 44.5);
-    check("bytes of a turn", bytes, 200, 10_200.0);
+    check("allocations of a turn", count, 200, 45.5);
+    check("bytes of a turn", bytes, 200, 10_400.0);
 }
 
 #[test]
