@@ -309,8 +309,9 @@ impl LocalExecutor {
     }
 
     /// True if nothing has come that must be heard before an activity which ends at once.
-    fn is_undisturbed(&self) -> bool {
-        self.outer.is_none() && !self.run_budget.is_open() && self.inbox.is_empty()
+    fn is_undisturbed(&self, run: &Run) -> bool {
+        let has_deadline = run.limits().is_some_and(|limits| limits.deadline_ms.is_some());
+        self.outer.is_none() && !has_deadline && !self.run_budget.is_open() && self.inbox.is_empty()
     }
 
     /// An activity has ended.
@@ -423,7 +424,7 @@ impl Executor for LocalExecutor {
         // From the run, because an earlier drive may have opened the turn.
         self.place = TurnPosition { run: run.run(), turn: run.turn() };
         self.enter(run);
-        if self.is_undisturbed() && self.at_once(run, act, ended) {
+        if self.is_undisturbed(run) && self.at_once(run, act, ended) {
             return;
         }
         let performed = match act {

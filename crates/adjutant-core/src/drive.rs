@@ -18,7 +18,7 @@ pub trait Executor {
     fn busy(&self) -> &BTreeSet<ActivityId>;
 
     /// Begins to perform an activity; it is in flight until `next` gave its records. One that ends at once puts its
-    /// records into `ended`, and is never in flight.
+    /// records into `ended`, and is never in flight; it must do one of the two.
     fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>);
 
     /// Asks activities to end early: cancel, a grace period, abort. Asking twice is asking once.
@@ -64,6 +64,9 @@ pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit,
         record(run, executor, &mut records).await?;
         if !acts.is_empty() {
             std::mem::take(&mut acts).into_iter().for_each(|act| executor.start(run, act, &mut records));
+            if records.is_empty() && executor.busy().is_empty() {
+                return Err(Error::Stuck);
+            }
             continue;
         }
         // A drive that waits does not hold what was decided before.

@@ -209,6 +209,33 @@ async fn damage_before_the_fold_is_told_to_who_reads_it_and_stops_no_owner() {
 }
 
 #[tokio::test]
+async fn fold_of_other_records_than_were_flushed_stops_an_owner() {
+    let folder = folder();
+    let (path, _) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    let head = path.with_file_name("head");
+    let known = fs::read_to_string(&head).expect("there is a head");
+    let mut held = own(&journal, &log).await;
+    append(&mut *held, &batch(5, 6)).await;
+    held.keep(Folded { seq: Seq(6), format: "x".into(), bytes: "0123456789".into() }).await.expect("it is kept");
+    drop(held);
+    let newest = fs::read_to_string(&head).expect("there is a head");
+    let owned = async |text: &str| {
+        fs::write(&head, text).expect("it is written");
+        journal.own(&log, &Owner::default()).await.map(drop).map_err(|error| error.kind)
+    };
+    let other = |text: &str| {
+        let at = text.find("link").expect("a link") + 7;
+        let digit = if &text[at..=at] == "0" { "1" } else { "0" };
+        format!("{}{digit}{}", &text[..at], &text[at + 1..])
+    };
+    for text in [&known, &newest] {
+        assert_eq!(owned(&other(text)).await, Err(JournalErrorKind::Corrupt), "{text}");
+        assert_eq!(owned(text).await, Ok(()), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn lines_in_another_order_or_missing_are_found() {
     let folder = folder();
     let (path, bytes) = small(&folder).await;

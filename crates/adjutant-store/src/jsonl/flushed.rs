@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     line::LogEnd,
     place::{LogFolder, failed, replace},
+    scan,
 };
 
 /// The name of the file.
@@ -56,8 +57,18 @@ impl Flushed {
         if *seq != self.seq || (*link, *length) == (self.link, self.length) {
             return Ok(());
         }
-        let message = format!("record {seq} in {} is not the one that was flushed", records.display());
-        Err(JournalError::new(JournalErrorKind::Corrupt, message))
+        Err(other(records, *seq))
+    }
+
+    /// Fails if the records up to this end, which are not read, are not those that were flushed.
+    pub(super) fn check_before(&self, records: &Path, end: &LogEnd) -> Result<(), JournalError> {
+        if end.seq <= self.seq || self.seq == 0 {
+            return self.check(records, end);
+        }
+        match scan::at(records, self.length)? {
+            Some((known, _)) if known.seq == self.seq => self.check(records, &known),
+            _ => Err(other(records, self.seq)),
+        }
     }
 
     /// Fails if the records end here, before what was flushed.
@@ -73,6 +84,11 @@ impl Flushed {
         let message = format!("record {} in {path} is missing: it was cut off, with all up to {gone}{cure}", seq + 1);
         Err(JournalError::new(JournalErrorKind::Corrupt, message))
     }
+}
+
+fn other(records: &Path, seq: u64) -> JournalError {
+    let message = format!("record {seq} in {} is not the one that was flushed", records.display());
+    JournalError::new(JournalErrorKind::Corrupt, message)
 }
 
 /// Makes the file; it survives a crash of the machine.

@@ -67,15 +67,18 @@ pub(super) fn before(log: &LogFolder, seq: u64) -> Result<LogEnd, JournalError> 
     let read = File::open(log.file("fold"))
         .and_then(|file| BufReader::new(file.take(MAX_HEADER)).read_until(b'\n', &mut text));
     match serde_json::from_slice::<FoldHeader>(&text) {
-        Ok(header) if read.is_ok() && header.seq.0 <= seq => Ok(header.end(log)?.unwrap_or(BEGINNING)),
+        // A batch is there whole or not at all: its middle is no end.
+        Ok(header) if read.is_ok() && header.seq.0 <= seq => {
+            Ok(header.end(log)?.filter(|(_, rest)| *rest == 0).map_or(BEGINNING, |(end, _)| end))
+        }
         _ => Ok(BEGINNING),
     }
 }
 
 impl FoldHeader {
     /// The end of the records that were folded, if they are those of the log.
-    fn end(&self, log: &LogFolder) -> Result<Option<LogEnd>, JournalError> {
+    fn end(&self, log: &LogFolder) -> Result<Option<(LogEnd, u64)>, JournalError> {
         let end = scan::at(&log.records(), self.length)?;
-        Ok(end.filter(|end| (end.seq, end.link) == (self.seq.0, self.link)))
+        Ok(end.filter(|(end, _)| (end.seq, end.link) == (self.seq.0, self.link)))
     }
 }

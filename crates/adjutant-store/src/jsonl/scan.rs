@@ -53,6 +53,7 @@ impl Scan {
     pub(super) fn open(path: &Path, end: LogEnd, skip: u64) -> Result<Self, JournalError> {
         // Before the records are: those that are flushed meanwhile need not be met.
         let flushed = Flushed::read(path)?;
+        flushed.as_ref().map_or(Ok(()), |flushed| flushed.check_before(path, &end))?;
         let mut file = File::open(path).map_err(|error| failed("open", path, error))?;
         file.seek(SeekFrom::Start(end.length)).map_err(|error| failed("read", path, error))?;
         Ok(Self { file: BufReader::with_capacity(64 * 1024, file), path: path.to_owned(), end, skip, flushed })
@@ -173,8 +174,9 @@ pub(super) fn end_of(path: &Path, seq: u64, mut end: LogEnd) -> Result<Option<Lo
     Ok(Some(end))
 }
 
-/// The end behind the record that ends where the file has this length; `None` if none does.
-pub(super) fn at(path: &Path, length: u64) -> Result<Option<LogEnd>, JournalError> {
+/// The end behind the record that ends where the file has this length, and how many of its batch follow it; `None` if
+/// none ends there.
+pub(super) fn at(path: &Path, length: u64) -> Result<Option<(LogEnd, u64)>, JournalError> {
     let read = |error| failed("read", path, error);
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -197,7 +199,7 @@ pub(super) fn at(path: &Path, length: u64) -> Result<Option<LogEnd>, JournalErro
         if before.is_some() || from == 0 {
             let text = &text[before.map_or(0, |before| before + 1)..];
             let begins = LogEnd { length: length - text.len() as u64 - 1, ..BEGINNING };
-            return Ok(Line::read(text).map(|line| line.end(&begins, text.len())));
+            return Ok(Line::read(text).map(|line| (line.end(&begins, text.len()), line.header.rest)));
         }
         if window > MAX_LINE as u64 {
             return Ok(None);
