@@ -19,8 +19,12 @@ struct Count {
     instructions: u64,
     /// How often the instruction at an address was run.
     runs: HashMap<u64, u64>,
-    allocations: u64,
+    /// The first instructions of the functions that allocate, by their names.
+    entries: HashMap<String, u64>,
 }
+
+/// The functions that give memory; one that makes memory longer (`realloc`) is none.
+const ALLOCATE: [&str; 5] = ["malloc", "calloc", "posix_memalign", "aligned_alloc", "memalign"];
 
 pub(crate) fn compare(rows: &mut Rows) {
     if Command::new("valgrind").arg("--version").output().is_err() {
@@ -33,7 +37,7 @@ pub(crate) fn compare(rows: &mut Rows) {
     rows.row("instructions of a turn over the floor", &measured, each(&agent) - each(&floor), 50_000.0);
     let (few, many) = (floor.code_kb(turns), agent.code_kb(turns));
     rows.row("KB of code that most turns run", &format!("floor {few:.0}"), many, 300.0);
-    let each = |count: &Count| count.allocations as f64 / turns as f64;
+    let each = |count: &Count| count.allocations() as f64 / turns as f64;
     rows.row("allocations of a turn", &format!("floor {:.1}", each(&floor)), each(&agent), 110.0);
     let [floor, agent] = ["floor", "agent"].map(|who| Count::of(who, "deltas", DELTAS));
     let each = |count: &Count| count.instructions as f64 / DELTAS as f64;
@@ -58,15 +62,13 @@ impl Count {
     /// Source: "Callgrind Format Specification", valgrind.org, 3.19.
     fn read(text: &str) -> Self {
         let mut count = Self::default();
-        let (mut callee, mut is_call) = ("", false);
+        let (mut function, mut is_call) = ("", false);
         for line in text.lines() {
-            if let Some(name) = line.strip_prefix("cfn=") {
-                callee = name;
-            } else if let Some(calls) = line.strip_prefix("calls=") {
+            if let Some(name) = line.strip_prefix("fn=") {
+                function = name;
+            } else if line.starts_with("calls=") {
+                // How often something was called is counted from the start of the program, whatever is measured.
                 is_call = true;
-                let allocates = matches!(callee, "malloc" | "calloc" | "posix_memalign" | "aligned_alloc" | "memalign");
-                let calls = calls.split(' ').next().and_then(|it| it.parse::<u64>().ok());
-                count.allocations += calls.filter(|_| allocates).unwrap_or_default();
             } else if let Some(at) = line.strip_prefix("0x") {
                 let mut fields = at.split(' ');
                 let at = fields.next().and_then(|it| u64::from_str_radix(it, 16).ok());
@@ -75,10 +77,18 @@ impl Count {
                 if let (Some(at), Some(runs)) = (at, own.and_then(|it| it.parse::<u64>().ok())) {
                     *count.runs.entry(at).or_default() += runs;
                     count.instructions += runs;
+                    if ALLOCATE.contains(&function) {
+                        let entry = count.entries.entry(function.to_owned()).or_insert(at);
+                        *entry = at.min(*entry);
+                    }
                 }
             }
         }
         count
+    }
+
+    fn allocations(&self) -> u64 {
+        self.entries.values().filter_map(|at| self.runs.get(at)).sum()
     }
 
     /// The code that is run in half of the turns or more.
