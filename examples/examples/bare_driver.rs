@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut run = Run::default();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
-    let began = Record::Began { run: RunNo(run.run().0 + 1), prompts, limits: Limits::default() };
+    let began = Record::began(RunNo(run.run().0 + 1), prompts, Limits::default());
     commit(&mut run, &mut port, vec![Record::Seeded { entries: given()? }, began]).await?;
     let Exit::Done(outcome) = drive(&mut run, &mut port).await? else {
         return Err("the run did not end".into());

@@ -156,7 +156,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut run = Run::default();
     let prompts = vec![Entry::User("What is twice 21?".into())];
-    let began = Record::Began { run: RunNo(run.run().0 + 1), prompts, limits: Limits::default() };
+    let began = Record::began(RunNo(run.run().0 + 1), prompts, Limits::default());
     commit(&mut run, &mut engine, vec![began]).await?;
     let Exit::Done(outcome) = drive(&mut run, &mut engine).await? else {
         return Err("the run did not end".into());

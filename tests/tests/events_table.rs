@@ -111,7 +111,8 @@ async fn shown() -> Vec<EventKind> {
 fn around(result: Arc<RunResult>) -> Vec<EventKind> {
     let call = CallId { turn: 1, attempt: 0, block: 0 };
     let (thread, child) = (ThreadId::from("main"), Arc::clone(&result.agent));
-    let pause = Arc::new(Pause::of_call(&thread, Call::new(call, "look", "{}"), None, Ask::approval("May it?"), 0));
+    let pause =
+        Arc::new(Pause::of_call(&result.agent, Call::new(call, "look", "{}"), None, Ask::approval("May it?"), 0));
     let outcome = || Box::new(Outcome::Limit { limit: Limit::Turns });
     let content = Arc::new(Entry::User(UserMessage::text("Wait.")));
     vec![

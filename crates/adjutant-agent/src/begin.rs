@@ -1,6 +1,6 @@
 //! The beginning of a drive.
 
-use adjutant_core::{Answered, Limits};
+use adjutant_core::{Answered, Limits, Terms};
 use adjutant_llm::Entry;
 
 /// The bounds of one run that differ from those of its agent.
@@ -27,12 +27,24 @@ impl Bounds {
     }
 }
 
-/// The way in which a drive begins.
+/// The way in which a drive begins. The terms are those that were said for this run.
 pub(crate) enum Begin {
     /// A new run; without prompts it goes on with what is there.
-    Run { prompts: Vec<Entry>, limits: Limits },
-    /// The run that is open, with these answers; it may be bounded in another way from here on.
-    Resume { answers: Vec<Answered>, bounds: Bounds },
+    Run { prompts: Vec<Entry>, limits: Limits, terms: Terms },
+    /// The run that is open, with these answers; it may be bounded in another way from here on, and go by other terms.
+    Resume { answers: Vec<Answered>, bounds: Bounds, terms: Terms },
     /// The end of the run that is open.
     Cancel,
+}
+
+impl Begin {
+    /// A run with nothing said for it alone.
+    pub(crate) fn run(prompts: Vec<Entry>, limits: Limits) -> Self {
+        Self::Run { prompts, limits, terms: Terms::default() }
+    }
+
+    /// The run that is open goes on as it was.
+    pub(crate) fn resume(answers: Vec<Answered>) -> Self {
+        Self::Resume { answers, bounds: Bounds::default(), terms: Terms::default() }
+    }
 }

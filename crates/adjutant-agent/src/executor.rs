@@ -382,6 +382,19 @@ impl LocalExecutor {
         }
     }
 
+    /// Says who asks whether the run may go on beyond a limit: the run itself does not know.
+    #[cold]
+    fn sign(&self, records: &mut [Record]) {
+        for record in records {
+            if let Record::Paused { pause } = record
+                && pause.path.is_empty()
+            {
+                let pause = Arc::make_mut(pause);
+                (pause.agent, pause.path) = (Arc::clone(&self.setup.who.name), Arc::clone(&self.setup.who.path));
+            }
+        }
+    }
+
     /// Follows the records that this executor has committed.
     fn follow(&mut self, stamped: &Stamped) {
         match &stamped.record {
@@ -490,6 +503,9 @@ impl Executor for LocalExecutor {
             records.splice(at..at, self.kept_ends().await);
         }
         let lasting = records.iter().any(|record| self.must_last(record));
+        if lasting {
+            self.sign(records);
+        }
         let notes = std::mem::take(&mut self.notes);
         let flush = match (lasting, notes.is_empty()) {
             (true, _) => Some(Flush::Now),

@@ -11,6 +11,7 @@ mod timeout;
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use adjutant_llm::Entry;
@@ -64,6 +65,8 @@ pub struct DriveContext {
     pub log: LogId,
     /// The prompt of the run; empty if it goes on with the entries that are there.
     pub prompts: Arc<[Entry]>,
+    /// The time that earlier drives of the run were at work.
+    pub at_work: Duration,
     /// Stops the run.
     pub stopper: Stopper,
     /// The wish to stop the run.

@@ -118,6 +118,8 @@ async fn request_tells_what_is_asked_when_a_call_wants_approval() {
         "ask": {"kind": "approval", "prompt": "Write it?", "data": {"hint": "a lot"}, "within_ms": 9_000},
         "call": {"id": "c1_0_0", "name": "write", "args": "{\"n\":7}"},
         "thread": "main",
+        "agent": "clerk",
+        "path": "clerk",
         "deadline_ms": 10_000,
     });
     assert_eq!(told, expect);
@@ -237,8 +239,11 @@ async fn call_runs_as_edited_when_the_answer_changes_its_arguments() {
     let Entry::Turn(turn) = &result.entries[1] else { unreachable!("a turn follows the prompt") };
     let (call, ended) = turn.pairs().next().expect("one call");
     assert_eq!((&*call.args, ended.args.as_deref()), (r#"{"n":1}"#, Some(r#"{"n":5}"#)));
+    // Who answers is told why that does not fit, and asked again; if it never fits, the run waits for someone else.
     let (result, ran) = asked(Answer::approve_with(r#"{"n": "many"}"#)).await;
-    assert_eq!((result.calls[0].result.status, ran.args().len()), (Status::InvalidArguments, 0));
+    let pause = &result.pauses()[0];
+    assert_eq!((pause.refused.len(), ran.args().len()), (4, 0));
+    assert!(pause.refused[0].contains("/n: want integer"), "{}", pause.refused[0]);
 }
 
 #[tokio::test]

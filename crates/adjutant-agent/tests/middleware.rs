@@ -128,7 +128,10 @@ async fn middleware_sees_result_and_error_when_a_drive_ends() {
     let outcome = Outcome::Failed { failure: failure("not that") };
     assert_eq!(only_end(&events).outcome, outcome);
     let last = records(&journal).await.pop();
-    assert_eq!(last, Some(Record::Overruled { run: adjutant_agent::RunNo(2), outcome, by: "refuses".into() }));
+    assert_eq!(
+        last,
+        Some(Record::Overruled { run: adjutant_agent::RunNo(2), outcome, by: "refuses".into(), instead: None })
+    );
 }
 
 #[tokio::test]

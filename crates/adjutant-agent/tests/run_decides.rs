@@ -9,7 +9,7 @@ use adjutant_agent::{
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, Overflow, Reply, Status, ThreadId, UserMessage,
 };
-use adjutant_tool::{Answer, Ask, Replay};
+use adjutant_tool::{Answer, Ask, Identity, Replay};
 
 /// A run, and the number of its newest record.
 struct Desk {
@@ -21,7 +21,7 @@ impl Desk {
     fn began(limits: Limits) -> Self {
         let mut desk = Self { run: Run::default(), seq: 0 };
         let prompts = vec![Entry::User(UserMessage::text("Go."))];
-        desk.take([Record::Began { run: RunNo(1), prompts, limits }]);
+        desk.take([Record::began(RunNo(1), prompts, limits)]);
         desk
     }
 
@@ -89,7 +89,7 @@ fn allow(call: CallId, replay: Replay, sequential: bool) -> Record {
 
 fn pause(call: CallId, key: Option<&str>) -> Arc<Pause> {
     let call = Call::new(call, "act", "{}");
-    Arc::new(Pause::of_call(&ThreadId::from("main"), call, key, Ask::approval("May it?"), 0))
+    Arc::new(Pause::of_call(&Identity::root("main".into(), "a", "agent"), call, key, Ask::approval("May it?"), 0))
 }
 
 fn ask(call: CallId, sequential: bool) -> Record {
@@ -105,7 +105,7 @@ fn admit(call: CallId) -> Activity {
 }
 
 fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
-    Record::Resumed { answers: vec![pause.answered(answer)], limits: None }
+    Record::Resumed { answers: vec![pause.answered(answer)], limits: None, terms: None }
 }
 
 #[test]

@@ -25,6 +25,8 @@ mod loop_rules;
 mod loop_runs;
 #[path = "queues.rs"]
 mod queues;
+#[path = "resumed.rs"]
+mod resumed;
 #[path = "subagent_events.rs"]
 mod subagent_events;
 #[path = "subagent_pauses.rs"]

@@ -47,7 +47,7 @@ fn record_of_version_one_is_read_when_an_old_log_is_opened() {
     let old = r#"{"v":1,"seq":1,"at_ms":5,"thread":"main","record":{"record":"began","run":1,"prompts":[{"entry":"user","content":[{"type":"text","text":"Hi"}]}],"limits":{"max_turns":50,"max_parallel_tools":8,"sequential":false,"deadline_ms":null}}}"#;
     let read = Stamped::read(Bytes::from(old), Vec::new()).expect("it can be read");
     let prompts = vec![Entry::User(UserMessage::text("Hi"))];
-    assert_eq!(read.record, Record::Began { run: RunNo(1), prompts, limits: Limits::default() });
+    assert_eq!(read.record, Record::began(RunNo(1), prompts, Limits::default()));
     assert_eq!(read.bytes().expect("it was read"), old);
 }
 

@@ -93,7 +93,7 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
         *hidden = vec!["hidden".into()];
     }
     let records = vec![
-        Record::Began { run: RunNo(1), prompts: vec![Entry::User("Go.".into())], limits: Limits::default() },
+        Record::began(RunNo(1), vec![Entry::User("Go.".into())], Limits::default()),
         Record::Opened { turn: TurnNo(1), last: None },
         prepared,
         Record::replied(TurnNo(1), Arc::new(reply), None),

@@ -2,6 +2,8 @@
 
 use std::{error, sync::Arc, time::Duration};
 
+use adjutant_llm::ModelId;
+
 use crate::{
     journal::JournalError,
     outcome::{Failure, Outcome},
@@ -29,6 +31,14 @@ pub enum Error {
     /// The answers are not those that the run waits for.
     #[error("the answers do not match what the run waits for: {0}")]
     Answers(Arc<str>),
+    /// The run goes by a model that the agent does not know.
+    #[error("the run goes by {model}, which the agent does not know (it knows {}); hint: give it to `resume` with `model`, or another one to go on with", .known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    UnknownModel {
+        /// The model of the run.
+        model: ModelId,
+        /// The models that the agent knows.
+        known: Vec<ModelId>,
+    },
     /// The run failed with this result, by the model's error.
     #[error("the model call failed")]
     Model(Arc<RunResult>, #[source] adjutant_llm::Error),
@@ -63,6 +73,8 @@ pub enum ErrorKind {
     Paused,
     /// The answers do not match what the run waits for.
     Answers,
+    /// The run goes by a model that the agent does not know; give it, or another one to go on with.
+    Model,
     /// The run failed; its result is kept.
     Failed,
     /// The run has no answer: it was cancelled, waits, or ended without a text; its result is kept.
@@ -107,6 +119,7 @@ impl Error {
             Self::Prompt(_) => ErrorKind::Prompt,
             Self::Paused(_) => ErrorKind::Paused,
             Self::Answers(_) => ErrorKind::Answers,
+            Self::UnknownModel { .. } => ErrorKind::Model,
             Self::Model(..) | Self::Failed(..) => ErrorKind::Failed,
             Self::Unanswered(_) => ErrorKind::Unanswered,
             Self::Journal(_) => ErrorKind::Journal,

@@ -9,6 +9,10 @@ const MAX_TURNS: u32 = 50;
 const MAX_PARALLEL_TOOLS: u32 = 8;
 
 /// The limits of a run, recorded when it begins.
+///
+/// Time in which a run is not at work counts for none of them: while it is parked, and between a crash and the resume.
+/// A deadline moves by that time, [`Caps::wall_ms`] stands still, and so does the middleware `Timeout`;
+/// `parked_counts` says otherwise for the first two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -18,8 +22,12 @@ pub struct Limits {
     pub max_parallel_tools: u32,
     /// True if calls run one after the other whatever their tools say.
     pub sequential: bool,
-    /// The time by which the run must have ended, in milliseconds since 1970-01-01 UTC.
+    /// The time by which the run must have ended, in milliseconds since 1970-01-01 UTC. A run that is past it ends as
+    /// cancelled by its deadline, also if it is resumed only then.
     pub deadline_ms: Option<u64>,
+    /// True if time counts for the deadline and `wall_ms` in which the run is not at work.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parked_counts: bool,
     /// True if nobody can be asked: a call that needs an approval is refused instead of waiting for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
@@ -61,7 +69,7 @@ pub struct Caps {
     /// Calls of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Time, in milliseconds; while a run is parked, none passes.
+    /// Time at work, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
     /// The number of agents that may stand above one another, the first not counted.
@@ -79,6 +87,7 @@ impl Default for Limits {
             max_parallel_tools: MAX_PARALLEL_TOOLS,
             sequential: false,
             deadline_ms: None,
+            parked_counts: false,
             unattended: false,
             at_limit: AtLimit::End,
             caps: Caps::default(),

@@ -3,8 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use adjutant_llm::{Call, CallId, ThreadId};
-use adjutant_tool::{Answer, Ask};
+use adjutant_tool::{Answer, Ask, Identity};
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::digest::Digest;
 
@@ -31,6 +32,15 @@ pub struct Pause {
     pub key: Option<Arc<str>>,
     /// The thread that waits.
     pub thread: ThreadId,
+    /// The name of the agent that asks; empty if it is not known.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub agent: Arc<str>,
+    /// The names of the agents from the first one down to the one that asks, joined by slashes.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub path: Arc<str>,
+    /// The reasons why answers were refused that came before: hooks, or the tool's schema, did not take their arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Arc<str>>,
     /// The time after which nobody need answer any more, in milliseconds since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
@@ -50,17 +60,36 @@ pub struct Answered {
 
 impl Pause {
     /// Returns the pause that a call waits for: before it begins, or in a step of its body.
-    pub fn of_call(thread: &ThreadId, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
+    pub fn of_call(who: &Identity, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
+        let thread = &who.thread;
         let id = match key {
             Some(key) => format!("{thread}/{}/{key}", call.id),
             None => format!("{thread}/{}", call.id),
         };
         let deadline_ms = ask.within_ms.map(|within| now_ms.saturating_add(within));
         let key = key.map(Arc::from);
-        Self { id: PauseId(id.into()), ask, call: Some(call), key, thread: thread.clone(), deadline_ms }
+        let (thread, agent, path) = (thread.clone(), Arc::clone(&who.name), Arc::clone(&who.path));
+        let id = PauseId(id.into());
+        Self { id, ask, call: Some(call), key, thread, agent, path, refused: Vec::new(), deadline_ms }
     }
 
-    /// This answer to this pause, and to no other one of the same name.
+    /// It may be done, as it was asked.
+    pub fn approve(&self) -> Answered {
+        self.answered(Answer::approve())
+    }
+
+    /// It may not be done; the model is told why.
+    pub fn deny(&self, reason: impl Into<Arc<str>>) -> Answered {
+        self.answered(Answer::deny(reason))
+    }
+
+    /// The value that it asks for.
+    pub fn answer(&self, value: impl Into<Value>) -> Answered {
+        self.answered(Answer::give(value))
+    }
+
+    /// This answer to this pause, and to no other one of the same name: [`approve`](Pause::approve) and others are short
+    /// for it.
     pub fn answered(&self, answer: Answer) -> Answered {
         Answered { pause: self.id.clone(), answer, shown: Some(self.digest()) }
     }
@@ -74,9 +103,11 @@ impl Pause {
         let call = self.call.as_ref();
         let (name, args) = call.map_or(("", ""), |call| (call.name.as_str(), &call.args));
         let key = self.key.as_deref().unwrap_or_default();
-        let parts = [&*self.id.0, &kind, prompt, &schema.to_string(), &data.to_string(), name, args, key];
+        let (schema, data) = (schema.to_string(), data.to_string());
+        let parts = [&*self.id.0, &kind, prompt, &schema, &data, name, args, key];
+        let parts = parts.into_iter().chain(self.refused.iter().map(|reason| &**reason));
         // Each link has one length, so nothing can move from one part to the next.
-        parts.iter().fold(Digest::GENESIS, |digest, part| digest.then(Digest::of(part.as_bytes()).0.as_slice()))
+        parts.fold(Digest::GENESIS, |digest, part| digest.then(Digest::of(part.as_bytes()).0.as_slice()))
     }
 
     /// Returns the reason why an answer to a pause with this digest does not answer this one, if so.
@@ -94,6 +125,10 @@ impl Pause {
     pub fn call_id(&self) -> Option<CallId> {
         self.call.as_ref().map(|call| call.id)
     }
+}
+
+fn is_empty(text: &Arc<str>) -> bool {
+    text.is_empty()
 }
 
 /// A pause as events carry it: with the digest that an answer names as what was shown.

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use admission::Admission;
 pub use config::{Config, Difference};
 pub use heard::AcknowledgedPart;
-pub use parts::{EffectReport, Lane, Memo, Revised, RunChange};
+pub use parts::{EffectReport, Lane, Memo, Revised, RunChange, Terms};
 
 use crate::{
     activity::ActivityId,
@@ -52,6 +52,9 @@ pub enum Record {
         prompts: Vec<Entry>,
         /// Its limits.
         limits: Limits,
+        /// What else it was begun with, as far as that differs from the run before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terms: Option<Box<Terms>>,
     },
     /// A message waits to be placed.
     Queued {
@@ -241,6 +244,9 @@ pub enum Record {
         /// The limits from here on; without them, those of before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
+        /// What else is different from here on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        terms: Option<Box<Terms>>,
     },
     /// A call opened an agent of its own.
     ChildOpened {
@@ -340,6 +346,9 @@ pub enum Record {
         outcome: Outcome,
         /// The name of the one who judged.
         by: Arc<str>,
+        /// The reply that later requests show in the place of the answer, if it was rejected; the history keeps both.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instead: Option<Arc<Reply>>,
     },
     /// Something of an upper crate or of the application; the run itself does not look at it.
     App {

@@ -6,7 +6,7 @@ use adjutant_llm::{CallId, CallResult, Entry, NanoUsd, Reply, ToolName, Usage};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
-use crate::{number::RunNo, outcome::Outcome};
+use crate::{number::RunNo, outcome::Outcome, pause::Pause};
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,17 @@ pub struct CallReport {
 }
 
 impl RunResult {
+    /// Returns the pauses that the run waits for; none if it does not wait.
+    ///
+    /// A pause makes its own answer: `agent.resume(vec![result.pauses()[0].approve()])`. Those that are not answered go on
+    /// waiting.
+    pub fn pauses(&self) -> &[Arc<Pause>] {
+        match &self.outcome {
+            Outcome::Paused { pauses } => pauses,
+            _ => &[],
+        }
+    }
+
     /// The result of a run that never began.
     pub fn never(agent: &Arc<Identity>, outcome: Outcome) -> Self {
         Self {

@@ -34,7 +34,7 @@ use crate::{
     options::Limits,
     outcome::{CancelBy, Failure, Limit, Outcome},
     pause::Pause,
-    record::{AcknowledgedPart, Config, Lane, Record, RunChange},
+    record::{AcknowledgedPart, Config, Lane, Record, RunChange, Terms},
     report::{CallReport, RunResult},
 };
 
@@ -69,6 +69,8 @@ pub struct Run {
     measured: Option<Measured>,
     /// The parts that requests are made with, as of the newest turn.
     config: Option<Arc<Config>>,
+    /// What the newest run goes by; the system prompt is the newest of all runs.
+    terms: Terms,
     /// The newest post that was heeded.
     posts: PostNo,
     /// The entries before this one have been seen by the effects of an earlier turn.
@@ -281,6 +283,11 @@ impl Run {
     /// The limits of the newest run.
     pub fn limits(&self) -> Option<&Limits> {
         self.current.as_ref().map(|current| &current.limits)
+    }
+
+    /// What the newest run goes by: as it was begun, or changed when it was resumed.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// Returns the memos that effects keep, by key.

@@ -11,7 +11,7 @@ use adjutant_llm::{Entry, Transcript};
 
 use super::Agent;
 use crate::{
-    begin::{Begin, Bounds},
+    begin::Begin,
     session::{self, Start},
 };
 
@@ -35,7 +35,7 @@ impl AgentLog<'_> {
     /// `Busy` if the session is running, `Journal` if the log could not be read.
     pub async fn open(self) -> Result<(), Error> {
         let claim = self.agent.session.claim()?;
-        let begin = Begin::Resume { answers: Vec::new(), bounds: Bounds::default() };
+        let begin = Begin::resume(Vec::new());
         session::look(self.start(begin), claim).await
     }
 
@@ -76,7 +76,7 @@ impl AgentLog<'_> {
             session.give_back(claim);
             return Ok(());
         }
-        let begin = Begin::Run { prompts: Vec::new(), limits: Limits::clone(&self.agent.limits) };
+        let begin = Begin::run(Vec::new(), Limits::clone(&self.agent.limits));
         session::append(self.start(begin), claim, entries).await
     }
 

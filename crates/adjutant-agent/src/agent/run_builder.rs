@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_core::{Answered, Error, RunResult};
+use adjutant_core::{Answered, Error, RunResult, Terms};
 use adjutant_llm::Model;
 use adjutant_tool::Cancel;
 use serde_json::Value;
@@ -49,6 +49,7 @@ struct Idle {
     begin: Result<Begin, Error>,
     max_turns: Option<Option<u32>>,
     deadline: Option<Duration>,
+    terms: Terms,
     cancel: Option<Cancel>,
 }
 
@@ -56,7 +57,7 @@ impl Agent {
     /// Runs the agent on a prompt; with [`Continue`](crate::Continue) on what is there.
     pub fn run(&self, prompt: impl Into<Prompt>) -> RunBuilder {
         let prompts = prompt.into().checked();
-        RunBuilder::new(self, prompts.map(|prompts| Begin::Run { prompts, limits: self.limits.clone() }))
+        RunBuilder::new(self, prompts.map(|prompts| Begin::run(prompts, self.limits.clone())))
     }
 
     /// Goes on with a run that waits for answers, or that the program before this one left open.
@@ -65,8 +66,15 @@ impl Agent {
     /// was left open without such a pause needs none. Answers that were posted meanwhile count too, unless another one is
     /// given here; if someone posted the wish to stop, the run ends instead. If the answers are not those that the run
     /// waits for, nothing is lost. Turns that are set here count from the run's first one.
+    ///
+    /// The run goes on as it was begun, in any process: with its instructions as they were resolved then, its state, its
+    /// chosen model and its limits. What is set here differs from here on, and after the next crash too.
+    ///
+    /// # Errors
+    /// Beside those of a run, `Model` if this agent does not know the model that the run goes by: give it, or another
+    /// one to go on with, by [`model`](RunBuilder::model).
     pub fn resume(&self, answers: Vec<Answered>) -> RunBuilder {
-        RunBuilder::new(self, Ok(Begin::Resume { answers, bounds: Bounds::default() }))
+        RunBuilder::new(self, Ok(Begin::resume(answers)))
     }
 
     /// Ends a run that waits for answers: its calls are closed, and it counts as cancelled by the user.
@@ -81,7 +89,8 @@ impl Agent {
 impl RunBuilder {
     fn new(agent: &Agent, begin: Result<Begin, Error>) -> Self {
         let (setup, session) = (Arc::clone(&agent.setup), Arc::clone(&agent.session));
-        let idle = Idle { setup, session, begin, max_turns: None, deadline: None, cancel: None };
+        let idle =
+            Idle { setup, session, begin, max_turns: None, deadline: None, terms: Terms::default(), cancel: None };
         Self { state: State::Idle(idle) }
     }
 
@@ -96,16 +105,22 @@ impl RunBuilder {
         self.with(|idle| idle.deadline = Some(within))
     }
 
-    /// Sets the model of this run.
+    /// Sets the model of this run; of one that is resumed, the model that it goes on with.
+    ///
+    /// The run's log names it: whoever resumes the run must know a model of this id, or give one.
     pub fn model(self, model: impl Model + 'static) -> Self {
-        self.with(|idle| Arc::make_mut(&mut idle.setup).model = Arc::new(model))
+        self.with(|idle| {
+            idle.terms.model = Some(model.info().id.clone());
+            Arc::make_mut(&mut idle.setup).model = Arc::new(model);
+        })
     }
 
     /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
+    ///
+    /// It is in the run's log. If a run that is resumed is given some, its instructions are made anew.
     pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.with(|idle| {
-            let setup = Arc::make_mut(&mut idle.setup);
-            Arc::make_mut(&mut setup.state).insert(name.into(), value.into());
+            idle.terms.state.insert(name.into(), value.into());
         })
     }
 
@@ -144,8 +159,11 @@ impl Idle {
         };
         let set = Bounds { max_turns: self.max_turns, deadline_ms: self.deadline.map(at) };
         match &mut begin {
-            Begin::Run { limits, .. } => set.narrow(limits),
-            Begin::Resume { bounds, .. } => *bounds = set,
+            Begin::Run { limits, terms, .. } => {
+                set.narrow(limits);
+                *terms = self.terms;
+            }
+            Begin::Resume { bounds, terms, .. } => (*bounds, *terms) = (set, self.terms),
             Begin::Cancel => {}
         }
         let start = Start { setup: self.setup, session: self.session, begin, cancel: self.cancel };

@@ -115,9 +115,32 @@ fn refuse(result: CallResult) -> Decided {
 }
 
 impl Admit {
-    /// True if hooks are asked. They were, when the call was admitted for the first time.
+    /// True if hooks are asked: about the arguments of the model, and about those that an answer put in their place.
     fn is_heard(&self) -> bool {
-        self.answer.is_none() && self.feed.setup.hooks.hears::<BeforeTool>()
+        (self.answer.is_none() || self.edited().is_some()) && self.feed.setup.hooks.hears::<BeforeTool>()
+    }
+
+    /// The pause that was answered with other arguments, and these.
+    fn edited(&self) -> Option<(&Pause, &Arc<str>)> {
+        match &self.answer {
+            Some((pause, Answer::Approve { args: Some(args), .. })) if pause.ask.kind == AskKind::Approval => {
+                Some((pause, args))
+            }
+            _ => None,
+        }
+    }
+
+    /// The call may not run like this. Whoever gave it other arguments is told why, and asked again.
+    fn turn_down(&self, tool: Option<&Bound>, result: CallResult) -> Decided {
+        let is_late = |pause: &Pause| pause.is_late(self.feed.setup.world.now_ms());
+        match (self.edited().filter(|(pause, _)| !is_late(pause)), tool) {
+            (Some((pause, _)), Some(tool)) => {
+                let mut pause = pause.clone();
+                pause.refused.push(result.text().into());
+                (Admission::Ask { pause: Arc::new(pause), sequential: tool.spec().sequential }, None)
+            }
+            _ => refuse(result),
+        }
     }
 
     /// Decides after hooks, or with tools that must be resolved first: the turn was prepared by an earlier drive.
@@ -147,39 +170,40 @@ impl Admit {
         let id = self.call.id;
         let (tool, admitted) = match self.fit(tools) {
             Ok(fits) => fits,
-            Err(result) => return performed(id, refuse(result)),
+            Err((tool, result)) => return performed(id, self.turn_down(tool, result)),
         };
         let cx = self.feed.hook_context(self.place);
         let point = BeforeTool::new(self.call.clone(), admitted.value.clone());
         match self.feed.pass(&cx, point).await {
             Verdict::Deny(reason) => {
-                let refused = performed(id, refuse(texts::denied(&reason)));
+                let refused = performed(id, self.turn_down(Some(tool), texts::denied(&reason)));
                 let denied = Record::Denied { point: BeforeTool::NAME.into(), reason, call: Some(id) };
                 Performed { records: [denied].into_iter().chain(refused.records).collect(), ..refused }
             }
             Verdict::Pass(point) if point.args == admitted.value => performed(id, self.judge(tool, admitted)),
             Verdict::Pass(point) => match fits(tool, &point.args.to_string().into()) {
                 Ok(changed) => performed(id, self.judge(tool, changed)),
-                Err(result) => performed(id, refuse(result)),
+                Err(result) => performed(id, self.turn_down(Some(tool), result)),
             },
         }
     }
 
     /// Decides without hooks.
     fn decide(&self, tools: &Toolset) -> Decided {
-        if let Some((pause, answer)) = &self.answer {
+        if let Some((pause, answer)) = self.answer.as_ref().filter(|_| self.edited().is_none()) {
             return self.answered(tools, pause, answer);
         }
         match self.fit(tools) {
             Ok((tool, admitted)) => self.judge(tool, admitted),
-            Err(result) => refuse(result),
+            Err((tool, result)) => self.turn_down(tool, result),
         }
     }
 
-    /// The tool, and its arguments made to fit.
-    fn fit<'a>(&self, tools: &'a Toolset) -> Result<(&'a Bound, Admitted), CallResult> {
-        let tool = self.find(tools)?;
-        fits(tool, &self.call.args).map(|admitted| (tool, admitted))
+    /// The tool, and its arguments made to fit; or the tool, if it was found, and why not.
+    fn fit<'a>(&self, tools: &'a Toolset) -> Result<(&'a Bound, Admitted), (Option<&'a Bound>, CallResult)> {
+        let tool = self.find(tools).map_err(|result| (None, result))?;
+        let args = self.edited().map_or(&self.call.args, |(_, args)| args);
+        fits(tool, args).map(|admitted| (tool, admitted)).map_err(|result| (Some(tool), result))
     }
 
     fn find<'a>(&self, tools: &'a Toolset) -> Result<&'a Bound, CallResult> {
@@ -208,16 +232,18 @@ impl Admit {
         }
         match setup.policy.ask(tool, &admitted.value) {
             Ok(None) => self.allow(tool, admitted),
+            // The word that is asked for was given with these very arguments.
+            Ok(Some(_)) if self.edited().is_some() => self.allow(tool, admitted),
             Ok(Some(_)) if self.unattended => refuse(texts::nobody()),
             Ok(Some(ask)) => self.ask(tool, admitted, ask),
-            Err(panic) => refuse(texts::panicked_rule(&panic)),
+            Err(panic) => self.turn_down(Some(tool), texts::panicked_rule(&panic)),
         }
     }
 
     fn ask(&self, tool: &Bound, admitted: Admitted, ask: Ask) -> Decided {
         let setup = &self.feed.setup;
         let call = Call { args: admitted.text, ..self.call.clone() };
-        let pause = Pause::of_call(&setup.who.thread, call, None, ask, setup.world.now_ms());
+        let pause = Pause::of_call(&setup.who, call, None, ask, setup.world.now_ms());
         (Admission::Ask { pause: Arc::new(pause), sequential: tool.spec().sequential }, None)
     }
 
@@ -233,7 +259,7 @@ impl Admit {
         (admission, Some(admitted.value))
     }
 
-    /// The word has come. Hooks are not asked again; arguments that it changes must fit like any.
+    /// The word has come, and changes nothing: hooks are not asked again.
     fn answered(&self, tools: &Toolset, pause: &Pause, answer: &Answer) -> Decided {
         let tool = match self.find(tools) {
             Ok(tool) => tool,
@@ -241,10 +267,6 @@ impl Admit {
         };
         let asked = pause.call.as_ref().map_or(&self.call.args, |call| &call.args);
         match answer {
-            Answer::Approve { args: Some(args), .. } if pause.ask.kind == AskKind::Approval => match fits(tool, args) {
-                Ok(admitted) => self.allow(tool, admitted),
-                Err(result) => refuse(result),
-            },
             Answer::Approve { args: None, .. } | Answer::Give { .. } if texts::is_word(pause.ask.kind) => {
                 match adjutant_llm::json::from_str(asked) {
                     Ok(value) => {

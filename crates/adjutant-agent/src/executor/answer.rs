@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
-use adjutant_core::{ActivityId, Answered, Digest, Limits, Pause, Record, Run, panic_text};
+use adjutant_core::{ActivityId, Answered, Digest, Limits, Pause, Record, Run, Terms, panic_text};
 use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
@@ -15,6 +15,9 @@ use crate::{
     setup::Responder,
     turn_position::TurnPosition,
 };
+
+/// The number of answers to a pause that may be refused until nobody here is asked again.
+const MAX_REFUSED: usize = 3;
 
 /// Someone who is asked: about which pause, for which call, and how that is stopped.
 pub(super) struct PendingQuestion {
@@ -47,7 +50,8 @@ impl LocalExecutor {
         if asking.is_late() {
             return Some(asking.answered(Answer::Expired));
         }
-        if self.setup.responder.is_none() && !self.setup.hooks.hears::<Pausing>() {
+        let is_in_vain = asking.pause.refused.len() > MAX_REFUSED;
+        if is_in_vain || (self.setup.responder.is_none() && !self.setup.hooks.hears::<Pausing>()) {
             return Some(asking.unanswered(Records::new()));
         }
         let stop = self.stop.child();
@@ -76,7 +80,7 @@ impl LocalExecutor {
         &mut self,
         run: &Run,
         answers: &[Answered],
-        limits: Option<Limits>,
+        (mut limits, mut terms): (Option<Limits>, Option<Box<Terms>>),
     ) -> Vec<Record> {
         let place = self.place;
         let answered = |it: &Answered| {
@@ -86,9 +90,12 @@ impl LocalExecutor {
             Some((asking, answer, it.shown))
         };
         let answers: Vec<_> = answers.iter().filter_map(answered).collect();
-        let mut heard = Box::pin(heard(answers, limits));
+        let mut heard = Box::pin(heard(answers));
         std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
-            Poll::Ready(records) => Poll::Ready(records),
+            Poll::Ready((mut records, answers)) => {
+                records.push(Record::Resumed { answers, limits: limits.take(), terms: terms.take() });
+                Poll::Ready(records.into_vec())
+            }
             Poll::Pending => {
                 let mut heard = Vec::new();
                 self.hear_all(cx, &mut heard);
@@ -110,14 +117,13 @@ impl Asking {
     }
 }
 
-async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>, limits: Option<Limits>) -> Vec<Record> {
+async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> (Records, Vec<Answered>) {
     let (mut records, mut heard) = (Records::new(), Vec::new());
     for (asking, answer, shown) in answers {
         let answer = asking.through_hooks(answer, &mut records).await;
         heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer, shown }));
     }
-    records.push(Record::Resumed { answers: heard, limits });
-    records.into_vec()
+    (records, heard)
 }
 
 impl Asking {

@@ -81,7 +81,7 @@ pub(super) struct Asker {
 impl LocalExecutor {
     pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
         let request = self.request(run, turn, attempt);
-        let (model, _) = self.setup.chosen(run.request().chosen_model);
+        let model = self.model_of(run);
         let shrinks = !self.setup.effects.is_empty() && !run.request().has_overflowed;
         let (feed, early) = (Arc::clone(&self.feed), Arc::clone(&self.background.early));
         // That of the request before, unless it was cancelled.

@@ -258,7 +258,7 @@ impl CallBackend for CallHandle {
                 PauseState::Fresh => {
                     let who = &self.scope.feed.setup.who;
                     let now_ms = self.scope.feed.setup.world.now_ms();
-                    let pause = Arc::new(Pause::of_call(&who.thread, self.call.clone(), Some(key), ask, now_ms));
+                    let pause = Arc::new(Pause::of_call(who, self.call.clone(), Some(key), ask, now_ms));
                     steps.asked(key, &pause);
                     Err(pause)
                 }

@@ -69,7 +69,7 @@ impl LocalExecutor {
 
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
-        let (model, _) = self.setup.chosen(run.request().chosen_model);
+        let model = self.model_of(run);
         let (config, model) = (run.config().cloned(), model.info().id.clone());
         Recorded { config, model, options: self.setup.options_of(run) }
     }

@@ -44,13 +44,13 @@ impl LocalExecutor {
     }
 
     pub(super) fn reservation(&self, run: &Run, request: &Request) -> ReservationRequest {
-        let (model, _) = self.setup.chosen(run.request().chosen_model);
+        let model = self.model_of(run);
         request_of(model.info(), request, run.context_tokens(bound(request)), run.request().is_last)
     }
 
     /// Warns once a drive that a cap on money cannot hold a model whose price is not known.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
-        let (model, _) = self.setup.chosen(run.request().chosen_model);
+        let model = self.model_of(run);
         if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {
             let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
             let warning = Warning { kind: WarningKind::Degraded, message: message.into() };

@@ -2,10 +2,9 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
+use adjutant_core::{ActivityId, EffectInput, Error, Failure, Record, Run, TurnNo, chain, panic_text};
 use adjutant_llm::{
-    EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript, Warning,
-    WarningKind,
+    EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript,
 };
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
@@ -13,7 +12,7 @@ use futures_util::FutureExt;
 use super::{
     LocalExecutor, Performed,
     engine::{Stage, TurnPlan},
-    fund,
+    fund, settle,
 };
 use crate::{
     budget::Budget,
@@ -53,7 +52,10 @@ impl LocalExecutor {
         if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() {
             return None;
         }
-        let model = self.about_to_prepare(run);
+        let model = match self.about_to_prepare(run) {
+            Ok(model) => model,
+            Err(broke) => return Some(broke),
+        };
         let tools = self.setup.tools.toolset().clone();
         self.feed.warn_all(self.place, &tools);
         self.tools = Some(tools);
@@ -61,14 +63,11 @@ impl LocalExecutor {
     }
 
     /// Keeps what the request of the next turn will be made with; gives the model that will be asked.
-    fn about_to_prepare(&mut self, run: &Run) -> Arc<dyn Model> {
+    fn about_to_prepare(&mut self, run: &Run) -> Result<Arc<dyn Model>, Record> {
         self.feed.seen.relieve(run);
         self.expect(run);
-        let (model, warning) = self.setup.chosen(run.request().chosen_model);
-        if let Some(warning) = warning {
-            self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
-        }
-        model
+        let chosen = self.setup.chosen(run.request().chosen_model);
+        chosen.map_err(|error| settle::broke(ActivityId::Prepare(run.turn()), &error))
     }
 
     /// Prepares a turn.
@@ -77,7 +76,10 @@ impl LocalExecutor {
         if let Some(record) = self.prepared(run, turn) {
             return Some(self.noticed(run, Performed::new(ActivityId::Prepare(turn), record)));
         }
-        let model = self.about_to_prepare(run);
+        let model = match self.about_to_prepare(run) {
+            Ok(model) => model,
+            Err(broke) => return Some(Performed::new(ActivityId::Prepare(turn), broke)),
+        };
         let (feed, place) = (Arc::clone(&self.feed), self.place);
         match self.setup.is_plain() {
             true => {
@@ -95,6 +97,11 @@ impl LocalExecutor {
             }
         }
         None
+    }
+
+    /// The model of the open turn, which was prepared with it.
+    pub(super) fn model_of(&self, run: &Run) -> Arc<dyn Model> {
+        self.setup.chosen(run.request().chosen_model).unwrap_or_else(|_| Arc::clone(&self.setup.model))
     }
 
     /// The request of a turn: everything in it is shared, nothing is copied.
@@ -247,7 +254,7 @@ impl LocalExecutor {
     /// Returns the parts needed to find the tools of the turn, unless this drive has prepared it itself.
     pub(super) fn restore(&self, run: &Run) -> Option<Box<Restore>> {
         let restore = || {
-            let (model, _) = self.setup.chosen(run.request().chosen_model);
+            let model = self.model_of(run);
             Box::new(Restore { sight: run.request().sight(self.setup.world.now_ms()), model })
         };
         self.tools.is_none().then(restore)
@@ -330,17 +337,16 @@ impl Setup {
         self.effects.is_empty() && self.convert.is_none() && !self.hooks.hears::<BeforeModel>()
     }
 
-    /// The model that is asked, and what is to be said about it.
-    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> (Arc<dyn Model>, Option<Warning>) {
-        let own = || Arc::clone(&self.model);
-        let Some(id) = chosen.filter(|id| **id != self.model.info().id) else { return (own(), None) };
-        match self.models.iter().find(|model| model.info().id == *id) {
-            Some(model) => (Arc::clone(model), None),
-            None => {
-                let message = format!("{id} is no model that the agent knows; {} is asked", self.model.info().id);
-                (own(), Some(Warning { kind: WarningKind::Degraded, message: message.into() }))
-            }
-        }
+    /// The model that is asked.
+    ///
+    /// # Errors
+    /// `UnknownModel`: another one is never asked in its place.
+    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
+        let Some(id) = chosen else { return Ok(Arc::clone(&self.model)) };
+        let known = || std::iter::once(&self.model).chain(&self.models);
+        let unknown =
+            || Error::UnknownModel { model: id.clone(), known: known().map(|model| model.info().id.clone()).collect() };
+        known().find(|model| model.info().id == *id).map(Arc::clone).ok_or_else(unknown)
     }
 
     /// Returns the options with which the model should answer in the open turn.

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Closed, Failure, NextStep, Record, Run, RunChange, TurnNo};
-use adjutant_llm::{Warning, WarningKind};
+use adjutant_core::{ActivityId, Closed, Error, Failure, NextStep, Record, Run, RunChange, TurnNo};
+use adjutant_llm::{ErrorKind, Warning, WarningKind};
 
 use super::{LocalExecutor, Performed, queue::Poller};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
     points::{AfterTurn, NextTurn},
-    setup::Setup,
 };
 
 /// A turn on its way to its end.
@@ -54,7 +53,7 @@ impl Settling {
         let (stop, change) = match closed {
             Some(closed) => match self.ask(closed).await {
                 Ok(said) => said,
-                Err(denied) => return denied.into(),
+                Err(ended) => return ended,
             },
             None => (false, RunChange::default()),
         };
@@ -64,28 +63,28 @@ impl Settling {
         records
     }
 
-    async fn ask(&self, mut closed: Closed) -> Result<(bool, RunChange), [Record; 2]> {
+    async fn ask(&self, mut closed: Closed) -> Result<(bool, RunChange), Vec<Record>> {
         let cx = &self.poller.cx;
         let (reply, results) = (Arc::clone(&closed.reply), closed.results.clone());
         let next = NextTurn::new(reply, results, closed.view().clone(), RunChange::default());
         let mut change = match self.feed.pass(cx, next).await {
             Verdict::Pass(next) => next.change,
-            Verdict::Deny(reason) => return Err(self.denied::<NextTurn>(reason)),
+            Verdict::Deny(reason) => return Err(self.denied::<NextTurn>(reason).into()),
         };
+        if let Err(error) = self.feed.setup.chosen(change.model.as_ref()) {
+            return Err(vec![broke(ActivityId::Settle(self.turn), &error)]);
+        }
         self.check(&mut closed, &mut change);
         let view = closed.view().clone();
         let after = AfterTurn::new(closed.reply, closed.results, view, closed.entries, false);
         match self.feed.pass(cx, after).await {
             Verdict::Pass(after) => Ok((after.stop, change)),
-            Verdict::Deny(reason) => Err(self.denied::<AfterTurn>(reason)),
+            Verdict::Deny(reason) => Err(self.denied::<AfterTurn>(reason).into()),
         }
     }
 
     /// Leaves out changes that cannot be made, and tells an observer.
     fn check(&self, closed: &mut Closed, change: &mut RunChange) {
-        if let Some(model) = change.model.take_if(|model| !knows(&self.feed.setup, model)) {
-            self.warn(format!("the model {:?} is not known, so the model stays", model.as_str()));
-        }
         if !closed.edit(&change.edits) {
             change.edits = Vec::new();
             self.warn("an edit names an entry that is not shown, so the view stays".into());
@@ -104,6 +103,9 @@ impl Settling {
     }
 }
 
-fn knows(setup: &Setup, model: &adjutant_llm::ModelId) -> bool {
-    setup.model.info().id == *model || setup.models.iter().any(|known| known.info().id == *model)
+/// The run ends, because it should ask a model that is not known.
+#[cold]
+pub(super) fn broke(act: ActivityId, error: &Error) -> Record {
+    let error = adjutant_llm::Error::new(ErrorKind::Config, error.to_string());
+    Record::Broke { act, failure: Failure::Model { error } }
 }

@@ -1,4 +1,4 @@
-//! A drive that may not take longer than a time.
+//! A run that may not be at work for longer than a time.
 
 use std::{pin::pin, time::Duration};
 
@@ -7,12 +7,12 @@ use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive};
 
-/// Cancels a drive that takes too long, as a deadline would, and waits until its turn is closed.
+/// Cancels a run that is at work for too long, as a deadline would, and waits until its turn is closed.
 ///
-/// The time counts from the start of the drive: a run that was parked has all of it again.
+/// The drives of a run share the time; while it is parked, none passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeout(
-    /// The longest time that a drive may take.
+    /// The longest time that a run may be at work.
     pub Duration,
 );
 
@@ -23,12 +23,12 @@ impl Middleware for Timeout {
     }
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
-        let stopper = cx.stopper.clone();
+        let (stopper, left) = (cx.stopper.clone(), self.0.saturating_sub(cx.at_work));
         let mut drive = pin!(next.run(cx));
         tokio::select! {
             biased;
             result = &mut drive => return result,
-            () = tokio::time::sleep(self.0) => stopper.stop(CancelBy::Deadline),
+            () = tokio::time::sleep(left) => stopper.stop(CancelBy::Deadline),
         }
         drive.await
     }

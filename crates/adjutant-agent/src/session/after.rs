@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Failure, Outcome, Record};
+use adjutant_core::{Failure, Outcome, Record, RunNo};
+use adjutant_llm::{Block, Reply};
 
 use super::drive_setup::DriveSetup;
 use crate::{
@@ -30,21 +31,46 @@ impl DriveSetup<'_> {
     async fn after_agent(&mut self, outcome: Outcome) {
         let reply = self.result().reply;
         let (run, by): (_, Arc<str>) = (self.run, AfterAgent::NAME.into());
+        let outcome_before = outcome.clone();
         let records = match self.pass(AfterAgent::new(outcome.clone(), reply)).await {
             Some(Verdict::Pass(point)) => {
                 let changed = changed(&outcome, point);
-                changed.map(|outcome| Record::Overruled { run, outcome, by }).into_iter().collect()
+                changed.map(|outcome| overruled(run, &outcome_before, outcome, by)).into_iter().collect()
             }
             Some(Verdict::Deny(reason)) => {
                 let failure = Failure::Denied { point: Arc::clone(&by), reason: Arc::clone(&reason) };
                 let denied = Record::Denied { point: Arc::clone(&by), reason, call: None };
-                vec![denied, Record::Overruled { run, outcome: Outcome::Failed { failure }, by }]
+                vec![denied, overruled(run, &outcome_before, Outcome::Failed { failure }, by)]
             }
             None => Vec::new(),
         };
         let committed = self.commit(records).await;
         self.error = committed.err();
     }
+}
+
+/// The record of another judgement. An answer that was rejected, or another one that counts, is what later requests
+/// show; a model that saw a rejected answer would build on it.
+pub(super) fn overruled(run: RunNo, before: &Outcome, outcome: Outcome, by: Arc<str>) -> Record {
+    let rejected = |by: &str, reason: &str| format!("The answer was withheld by {by:?}: {reason}");
+    let instead = match (before, &outcome) {
+        (Outcome::Finished { reply: before, .. }, Outcome::Finished { reply, .. }) if before != reply => {
+            Some(answering(before, reply.text()))
+        }
+        (Outcome::Finished { reply, .. }, Outcome::Failed { failure: Failure::Guardrail { by, reason } }) => {
+            Some(answering(reply, rejected(by, reason)))
+        }
+        (Outcome::Finished { reply, .. }, Outcome::Failed { failure: Failure::Denied { point, reason } }) => {
+            Some(answering(reply, rejected(point, reason)))
+        }
+        _ => None,
+    };
+    Record::Overruled { run, outcome, by, instead: instead.map(Arc::new) }
+}
+
+/// A reply with this text, as if the model had said it.
+fn answering(reply: &Reply, text: String) -> Reply {
+    Reply { blocks: vec![Arc::new(Block::text(text))], ..Reply::new(reply.model.clone(), reply.stop) }
 }
 
 /// Returns the outcome after a hook, if the hook changed it: another outcome, or another answer in it.

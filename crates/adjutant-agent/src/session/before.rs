@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, Record};
+use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, Record, Terms};
 use adjutant_llm::{Entry, Reply};
 
 use super::drive_setup::{DriveSetup, Never};
@@ -10,6 +10,7 @@ use crate::{
     begin::Begin,
     hooks::{Point, Verdict},
     points::{BeforeAgent, BeforeRun, UserMessage},
+    setup::Setup,
 };
 
 impl DriveSetup<'_> {
@@ -74,10 +75,23 @@ impl DriveSetup<'_> {
         }
     }
 
-    /// The system prompt of this drive.
+    /// The system prompt of this run: resolved when it begins, and kept in its log.
     async fn instruct(&mut self) -> Result<(), Never> {
-        if self.setup.is_instructed() {
-            return Ok(());
+        let known = self.core.run.terms();
+        match (&self.start.begin, &known.system) {
+            (Begin::Run { .. }, _) | (_, None) if self.setup.is_instructed() => return Ok(()),
+            (Begin::Resume { terms, .. }, Some(system)) if terms.state.is_empty() => {
+                self.setup = Arc::new(Setup { system: Arc::clone(system), ..Setup::clone(&self.setup) });
+                self.start.session.seen().instruct(&self.setup.system);
+                return Ok(());
+            }
+            (Begin::Run { terms, .. } | Begin::Resume { terms, .. }, _) => {
+                let resumes = matches!(self.start.begin, Begin::Resume { .. });
+                let setup = Arc::make_mut(&mut self.setup);
+                let said = known.state.iter().filter(|_| resumes).chain(&terms.state);
+                Arc::make_mut(&mut setup.state).extend(said.map(|(name, value)| (name.clone(), value.clone())));
+            }
+            (Begin::Cancel, _) => return Ok(()),
         }
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
         let instructed = tokio::select! {
@@ -96,16 +110,17 @@ impl DriveSetup<'_> {
 
     /// The records that the drive begins with: an answer stands in the model's place.
     pub(super) fn first(&self, answer: Option<Arc<Reply>>) -> Vec<Record> {
-        let (prompts, limits) = match &self.start.begin {
-            Begin::Run { prompts, limits } => (prompts, limits),
-            Begin::Resume { answers, bounds } => {
+        let (prompts, limits, terms) = match &self.start.begin {
+            Begin::Run { prompts, limits, terms } => (prompts, limits, terms),
+            Begin::Resume { answers, bounds, terms } => {
                 let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
-                return vec![Record::Resumed { answers: answers.clone(), limits }];
+                return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms) }];
             }
             Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
         };
         let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
-        let began = Record::Began { run: self.run, prompts, limits: limits.clone() };
+        let (limits, terms) = (limits.clone(), self.terms(terms));
+        let began = Record::Began { run: self.run, prompts, limits, terms };
         let Some(reply) = answer else { return vec![began] };
         let turn = adjutant_core::TurnNo(self.core.run.turn().0 + 1);
         let model = self.setup.model.info().id.clone();
@@ -115,6 +130,17 @@ impl DriveSetup<'_> {
             Record::prepared(turn, model, Vec::new()),
             Record::replied(turn, reply, None),
         ]
+    }
+
+    /// What this drive goes by that the log does not know.
+    fn terms(&self, said: &Terms) -> Option<Box<Terms>> {
+        let is_new = self.core.run.terms().system.as_deref().unwrap_or_default() != &*self.setup.system;
+        if !is_new && *said == Terms::default() {
+            return None;
+        }
+        let mut terms = said.clone();
+        terms.system = is_new.then(|| Arc::clone(&self.setup.system));
+        Some(Box::new(terms))
     }
 
     /// Records a run that ends before it begins; nothing of its prompt joins the conversation.
@@ -130,7 +156,7 @@ impl DriveSetup<'_> {
             Never::Ended(outcome) => (None, outcome),
         };
         let Begin::Run { limits, .. } = &self.start.begin else { return self.close_with(denied, outcome).await };
-        let began = Record::Began { run: self.run, prompts: Vec::new(), limits: limits.clone() };
+        let began = Record::began(self.run, Vec::new(), limits.clone());
         let ended = Record::Ended { run: self.run, outcome };
         self.commit([began].into_iter().chain(denied).chain([ended]).collect()).await
     }

@@ -148,8 +148,11 @@ impl<'s> DriveSetup<'s> {
         let mut records = records.into_iter();
         let opening = match (&self.start.begin, records.next()) {
             (Begin::Resume { .. }, _) if self.mail.cancels => vec![Record::CancelAsked { by: CancelBy::User }],
-            (Begin::Resume { .. }, Some(Record::Resumed { limits, .. })) => {
-                executor.hear_answers(&self.core.run, &self.mail.answers, limits).await
+            (Begin::Resume { .. }, _) if self.core.is_late(self.start) => {
+                vec![Record::CancelAsked { by: CancelBy::Deadline }]
+            }
+            (Begin::Resume { .. }, Some(Record::Resumed { limits, terms, .. })) => {
+                executor.hear_answers(&self.core.run, &self.mail.answers, (limits, terms)).await
             }
             (Begin::Run { .. }, Some(began)) => {
                 let begins = matches!(began, Record::Began { .. });
@@ -171,7 +174,8 @@ impl<'s> DriveSetup<'s> {
 
     /// True if nobody is asked before the run begins.
     fn is_plain(&self) -> bool {
-        self.setup.hooks.is_empty() && self.setup.is_instructed() && self.prompts.is_none()
+        let is_instructed = self.setup.is_instructed() && matches!(self.start.begin, Begin::Run { .. });
+        self.setup.hooks.is_empty() && is_instructed && self.prompts.is_none()
     }
 
     /// True if the run of this drive is in the log.
@@ -214,6 +218,7 @@ impl<'s> DriveSetup<'s> {
                 return Ok(());
             }
             executor.save_all().await?;
+            self.start.session.show_pauses(&self.core.run);
             // Agents of the run go on while it waits for the outside; what is answered by then is heard.
             let heard = executor.rest().await;
             if heard.is_empty() {

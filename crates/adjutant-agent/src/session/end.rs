@@ -4,6 +4,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, atomic::Ordering},
     task::Poll,
+    time::Duration,
 };
 
 use adjutant_core::{CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain};
@@ -12,6 +13,7 @@ use futures_util::FutureExt;
 
 use super::{
     Core, Start,
+    after::overruled,
     drive_setup::{DriveSetup, Judged, Never},
 };
 use crate::{
@@ -29,12 +31,17 @@ impl DriveSetup<'_> {
             Begin::Run { prompts, .. } => prompts.as_slice().into(),
             Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
         };
+        let at_work = match self.has_begun() {
+            true => Duration::from_millis(self.core.run.request().active_ms),
+            false => Duration::ZERO,
+        };
         let shared = Arc::new(MiddlewareState::new(&setup.model, self.core.run.history()));
         self.shared = Some(Arc::clone(&shared));
         let cx = DriveContext {
             who: Arc::clone(&setup.who),
             log: self.start.session.id().clone(),
             prompts: Arc::clone(&prompts),
+            at_work,
             stopper: Stopper { inbox: Arc::clone(self.inbox) },
             cancel: self.inbox.stop(),
             shared: Arc::clone(&shared),
@@ -106,11 +113,12 @@ impl DriveSetup<'_> {
             self.commit(vec![Record::CancelAsked { by }]).await?;
             self.drive().await?;
         }
-        let ended = self.core.run.outcome();
-        match outcome.filter(|outcome| ended.is_some_and(|ended| !ended.is_same(outcome))) {
-            Some(outcome) => self.commit(vec![Record::Overruled { run: self.run, outcome, by: judged.by }]).await,
-            None => Ok(()),
+        let (Some(ended), Some(outcome)) = (self.core.run.outcome(), outcome) else { return Ok(()) };
+        if ended.is_same(&outcome) {
+            return Ok(());
         }
+        let record = overruled(self.run, ended, outcome, judged.by);
+        self.commit(vec![record]).await
     }
 
     /// The drive was left in its middle: nothing of it counts but what is in the log.

@@ -99,6 +99,12 @@ impl Core {
         }
     }
 
+    /// True if the run is past its deadline, and no other one is set.
+    pub(super) fn is_late(&self, start: &Start) -> bool {
+        let is_late = || self.run.waiting().is_late(start.setup.world.now_ms());
+        matches!(&start.begin, Begin::Resume { bounds, .. } if bounds.deadline_ms.is_none() && is_late())
+    }
+
     /// Returns an error if the session cannot begin what is asked of it; the log is then kept for later.
     fn check(&mut self, start: &Start, mail: &Mail, log: SessionWriter) -> Result<SessionWriter, Error> {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
@@ -108,16 +114,16 @@ impl Core {
             Begin::Run { .. } => None,
             // The answers for agents under another one were matched where they were given.
             Begin::Resume { .. } if start.setup.within.is_some() => None,
-            Begin::Resume { .. } if mail.cancels => None,
+            Begin::Resume { .. } if mail.cancels || self.is_late(start) => None,
             Begin::Resume { .. } | Begin::Cancel if !self.run.is_open() => {
                 let name = &start.session.id().0;
                 Some(Error::Answers(format!("no run is open in session {name:?}").into()))
             }
-            Begin::Resume { .. } => self
-                .run
-                .waiting()
-                .mismatch(&mail.answers, start.setup.world.now_ms())
-                .map(|why| Error::Answers(why.into())),
+            Begin::Resume { terms, .. } => {
+                let mismatch = self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
+                let unknown = || start.setup.chosen(terms.model.as_ref().or(self.run.request().chosen_model)).err();
+                mismatch.map(|why| Error::Answers(why.into())).or_else(unknown)
+            }
             Begin::Cancel => None,
         };
         match refused {

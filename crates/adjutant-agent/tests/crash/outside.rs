@@ -43,7 +43,7 @@ pub(crate) fn lock(outside: &Shared) -> MutexGuard<'_, Outside> {
 pub(crate) fn begun() -> Shared {
     let outside = Shared::default();
     let prompts = vec![Entry::User(UserMessage::text("Go on."))];
-    append(&outside, vec![Record::Began { run: RunNo(1), prompts, limits: Limits::default() }]);
+    append(&outside, vec![Record::began(RunNo(1), prompts, Limits::default())]);
     outside
 }
 

@@ -90,19 +90,17 @@ async fn next_turn_is_asked_as_the_turn_before_it_chose() {
 }
 
 #[tokio::test]
-async fn agents_own_model_is_asked_with_a_warning_when_the_chosen_one_is_not_known() {
+async fn run_is_not_resumed_when_the_model_that_it_chose_is_not_known() {
     let mut change = RunChange::default();
     change.model = Some("test/gone".into());
     let (_, _, agent) = changed(change).await;
-    let mut running = agent.resume(Vec::new()).stream().expect("the session is free");
-    let mut warnings = Vec::new();
-    while let Some(event) = running.next().await {
-        if let adjutant_agent::EventKind::Warning { warning } = event.kind {
-            warnings.push(warning.message.to_string());
-        }
-    }
-    assert_eq!(warnings, ["test/gone is no model that the agent knows; scripted/model is asked"]);
-    assert_eq!(running.result().expect("it has ended").expect("it answers").text(), "Own.");
+    let error = agent.resume(Vec::new()).await.expect_err("another model is not asked in its place");
+    assert_eq!(error.kind(), adjutant_agent::ErrorKind::Model);
+    let names = "test/gone, which the agent does not know (it knows scripted/model, test/other)";
+    assert!(error.to_string().contains(names), "{error}");
+    // Unless the application says so.
+    let other = ScriptedModel::new([Script::new().text("As said.")]);
+    assert_eq!(agent.resume(Vec::new()).model(other).await.expect("it answers").text(), "As said.");
 }
 
 #[tokio::test]

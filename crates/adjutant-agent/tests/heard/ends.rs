@@ -146,7 +146,7 @@ fn heard_blocks_make_the_reply_that_a_cut_stream_makes() {
     ];
     let more = vec![part(1, BlockKind::Text, "it is.", true)];
     let records = [
-        Record::Began { run: RunNo(1), prompts: vec![UserMessage::text("Go.").into()], limits: Limits::default() },
+        Record::began(RunNo(1), vec![UserMessage::text("Go.").into()], Limits::default()),
         Record::Opened { turn: TurnNo(1), last: None },
         Record::prepared(TurnNo(1), "a/model".into(), Vec::new()),
         Record::Heard { turn: TurnNo(1), attempt: 0, model: "a/model".into(), parts },

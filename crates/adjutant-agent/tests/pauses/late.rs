@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{Admission, Limits, Pause, Record, Run, RunNo, Seq, Stamped, TurnNo};
 use adjutant_llm::{Block, Call, CallId, CallResult, Entry, FinishReason, Reply};
-use adjutant_tool::{Answer, Ask, Replay};
+use adjutant_tool::{Answer, Ask, Identity, Replay};
 
 const CALL: CallId = CallId { turn: 1, attempt: 0, block: 0 };
 
@@ -25,7 +25,7 @@ fn begun() -> Vec<Record> {
     let replay = Replay::Resumable;
     let allow = Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential: false };
     vec![
-        Record::Began { run: RunNo(1), prompts: vec![Entry::User("Go.".into())], limits: Limits::default() },
+        Record::began(RunNo(1), vec![Entry::User("Go.".into())], Limits::default()),
         Record::Opened { turn: TurnNo(1), last: None },
         Record::prepared(TurnNo(1), "test/model".into(), Vec::new()),
         Record::replied(TurnNo(1), Arc::new(reply), None),
@@ -35,7 +35,13 @@ fn begun() -> Vec<Record> {
 }
 
 fn pause(key: &str) -> Arc<Pause> {
-    Arc::new(Pause::of_call(&"main".into(), Call::new(CALL, "tool", "{}"), Some(key), Ask::question("What?"), 0))
+    Arc::new(Pause::of_call(
+        &Identity::root("main".into(), "a", "agent"),
+        Call::new(CALL, "tool", "{}"),
+        Some(key),
+        Ask::question("What?"),
+        0,
+    ))
 }
 
 fn open(run: &Run) -> Vec<&str> {

@@ -98,7 +98,7 @@ fn text(text: &str) -> Entry {
 }
 
 fn began() -> Record {
-    Record::Began { run: RunNo(1), prompts: vec![text("Go.")], limits: Limits::default() }
+    Record::began(RunNo(1), vec![text("Go.")], Limits::default())
 }
 
 fn opened() -> Record {

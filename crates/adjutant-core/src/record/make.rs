@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{CallId, CallResult, Edit, ModelId, NanoUsd, Reply, Usage};
+use adjutant_llm::{CallId, CallResult, Edit, Entry, ModelId, NanoUsd, Reply, Usage};
 
 use super::{Record, RunChange};
-use crate::number::TurnNo;
+use crate::{
+    number::{RunNo, TurnNo},
+    options::Limits,
+};
 
 impl Record {
+    /// A run began with these prompts and limits, and with the terms of the run before.
+    pub fn began(run: RunNo, prompts: Vec<Entry>, limits: Limits) -> Self {
+        Record::Began { run, prompts, limits, terms: None }
+    }
+
     /// A turn was prepared: nothing is hidden, remembered or spent.
     pub fn prepared(turn: TurnNo, model: ModelId, edits: Vec<Edit>) -> Self {
         Record::Prepared {

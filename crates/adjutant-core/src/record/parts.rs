@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolName};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A queue of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,6 +41,22 @@ pub struct EffectReport {
     pub by: Arc<str>,
     /// A description of its action.
     pub data: Value,
+}
+
+/// What a run is begun with beside its prompts and limits: it holds in every drive of the run, in any process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Terms {
+    /// The system prompt, with everything in it resolved; `None` leaves that of before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<Arc<str>>,
+    /// What instructions and sections know by a name, beside what the agent gives.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub state: Map<String, Value>,
+    /// The model that was chosen for this run; `None` if it was not chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
 }
 
 /// The changes from the next turn on, within one run; an unset field stays as it is.

@@ -158,10 +158,20 @@ impl<'a> WaitView<'a> {
                 None => return Some(format!("{pause} is not waited for")),
             }
         }
-        let missing = self.run.asked().filter(|it| open.contains_key(&it.pause.id));
+        if !answers.is_empty() {
+            return None;
+        }
+        let missing = self.run.asked();
         let missing = missing.filter(|it| it.waiting && !it.pause.is_late(now_ms));
         let missing: Vec<&str> = missing.map(|it| &*it.pause.id.0).collect();
         (!missing.is_empty()).then(|| format!("no answer to {}", missing.join(", ")))
+    }
+
+    /// True if the run is past its deadline, were it resumed now; then it needs no answers.
+    pub fn is_late(self, now_ms: u64) -> bool {
+        let Some(current) = self.run.current.as_ref().filter(|current| current.outcome.is_none()) else { return false };
+        let at_ms = if current.limits.parked_counts { now_ms } else { current.heard_ms };
+        current.limits.deadline_ms.is_some_and(|deadline| deadline <= at_ms)
     }
 
     /// The pause at a place.

@@ -10,7 +10,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored, Terminate, Turn, Usage,
+    Block, CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored, Terminate, Turn,
+    Usage,
 };
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use crate::{
     number::{RunNo, TurnNo},
     options::Limits,
     outcome::{Limit, Outcome},
-    record::{Admission, Lane, Memo, Record, Revised, RunChange},
+    record::{Admission, Lane, Memo, Record, Revised, RunChange, Terms},
     report::CallReport,
 };
 
@@ -37,25 +38,29 @@ impl Run {
         if self.thread.is_none() {
             self.thread = Some(stamped.thread.clone());
         }
-        self.pass_time(&stamped.record, stamped.at_ms);
-        self.take(&stamped.record, stamped.at_ms).map_err(illegal)
+        let free_ms = self.pass_time(&stamped.record, stamped.at_ms);
+        self.take(&stamped.record, stamped.at_ms, free_ms).map_err(illegal)
     }
 
-    /// Counts the time in which the run is performed: what passed before it was resumed is free.
-    fn pass_time(&mut self, record: &Record, at_ms: u64) {
-        let Some(current) = self.current.as_mut().filter(|current| current.outcome.is_none()) else { return };
+    /// Counts the time in which the run is at work, and gives the time that is free: what passed before it was resumed.
+    fn pass_time(&mut self, record: &Record, at_ms: u64) -> u64 {
+        let Some(current) = self.current.as_mut().filter(|current| current.outcome.is_none()) else { return 0 };
         let passed = at_ms.saturating_sub(current.heard_ms);
         current.heard_ms = at_ms;
-        if !matches!(record, Record::Resumed { .. }) {
-            current.active_ms = current.active_ms.saturating_add(passed);
-        }
+        let free_ms = if current.is_free(record) { passed } else { 0 };
+        current.active_ms = current.active_ms.saturating_add(passed - free_ms);
+        free_ms
     }
 
-    fn take(&mut self, record: &Record, at_ms: u64) -> Result<(), Why> {
+    fn take(&mut self, record: &Record, at_ms: u64, free_ms: u64) -> Result<(), Why> {
         match record {
             Record::Seeded { entries } => self.append_all(entries),
             Record::Appended { entries } => self.appended(entries),
-            Record::Began { run, prompts, limits } => self.began(*run, prompts, limits, at_ms),
+            Record::Began { run, prompts, limits, terms } => {
+                self.began(*run, limits, at_ms)?;
+                self.goes_by(terms.as_deref())?;
+                self.append_all(prompts)
+            }
             Record::Queued { item, lane, content } => self.queue(*item, *lane, content),
             Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
             Record::Placed { items, revised } => self.placed(items, revised),
@@ -101,7 +106,10 @@ impl Run {
             Record::Unanswered { pause } => self.unanswered(pause),
             Record::Suspended { call, pauses } => self.suspended(*call, pauses),
             Record::Answered { pause, answer } => self.answered(pause, answer),
-            Record::Resumed { answers, limits } => self.resumed(answers, limits.as_ref()),
+            Record::Resumed { answers, limits, terms } => {
+                self.resumed(answers, limits.as_ref(), free_ms)?;
+                self.goes_by(terms.as_deref())
+            }
             Record::Settled { turn, stop, change } => self.settled(*turn, *stop, change),
             Record::Exhausted { limit } => self.current_mut().map(|current| current.exhaust(limit)),
             Record::Broke { failure, .. } => self.current_mut().map(|current| {
@@ -111,7 +119,7 @@ impl Run {
                 current.cancel.get_or_insert(*by);
             }),
             Record::Ended { run, outcome } => self.ended(*run, outcome, at_ms),
-            Record::Overruled { run, outcome, by: _ } => self.overruled(*run, outcome),
+            Record::Overruled { run, outcome, by: _, instead } => self.overruled(*run, outcome, instead.as_ref()),
             Record::ChildOpened { .. } | Record::Denied { .. } | Record::App { .. } => Ok(()),
         }
     }
@@ -148,7 +156,7 @@ impl Run {
         changed.ok_or("the open turn has no such call")
     }
 
-    fn began(&mut self, run: RunNo, prompts: &[Entry], limits: &Limits, at_ms: u64) -> Result<(), Why> {
+    fn began(&mut self, run: RunNo, limits: &Limits, at_ms: u64) -> Result<(), Why> {
         if self.is_open() {
             return Err("a run is open already");
         }
@@ -182,7 +190,23 @@ impl Run {
             failure: None,
             outcome: None,
         });
-        self.append_all(prompts)
+        self.terms.state.clear();
+        self.terms.model = None;
+        Ok(())
+    }
+
+    /// Takes over what a run was begun or resumed with, as far as it says something.
+    fn goes_by(&mut self, terms: Option<&Terms>) -> Result<(), Why> {
+        let Some(Terms { system, state, model }) = terms else { return Ok(()) };
+        if let Some(system) = system {
+            self.terms.system = Some(Arc::clone(system));
+        }
+        self.terms.state.extend(state.iter().map(|(name, value)| (name.clone(), value.clone())));
+        if let Some(model) = model {
+            self.terms.model = Some(model.clone());
+            self.current_mut()?.change.model = Some(model.clone());
+        }
+        Ok(())
     }
 
     fn queue(&mut self, item: u64, lane: Lane, content: &Entry) -> Result<(), Why> {
@@ -433,10 +457,29 @@ impl Run {
         Ok(())
     }
 
-    fn overruled(&mut self, run: RunNo, outcome: &Outcome) -> Result<(), Why> {
+    fn overruled(&mut self, run: RunNo, outcome: &Outcome, instead: Option<&Arc<Reply>>) -> Result<(), Why> {
         let ended = self.current.as_mut().filter(|current| current.run == run && current.outcome.is_some());
         ended.ok_or("the run has not ended")?.outcome = Some(outcome.clone());
-        Ok(())
+        instead.map_or(Ok(()), |instead| self.withhold(instead))
+    }
+
+    /// Shows a reply in the place of what was said in the newest one, whose calls stay. The history has both.
+    fn withhold(&mut self, instead: &Arc<Reply>) -> Result<(), Why> {
+        let newest = self.view.items().iter().rev().find_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => Some((stored.id, turn.clone())),
+            _ => None,
+        });
+        let Some((at, said)) = newest else { return Ok(()) };
+        let calls = said.reply().blocks.iter().filter(|block| matches!(***block, Block::Call(_)));
+        let blocks = instead.blocks.iter().chain(calls).cloned().collect();
+        let mut shown = Turn::open(Arc::new(Reply { blocks, ..Reply::clone(instead) }));
+        for (call, result) in said.pairs() {
+            shown.put(call.id, Arc::clone(result)).map_err(|_| "a call of the answer has two results")?;
+        }
+        let close = |open: OpenTurn| open.close().map_err(|_| "a call stands in the place of an answer");
+        let (turn, shown) = (close(Turn::open(Arc::clone(instead)))?, close(shown)?);
+        self.history.push(Entry::Turn(turn));
+        self.view.apply(&Edit::Replace { at, with: Entry::Turn(shown) }).map_err(|_| "the answer is not shown")
     }
 }
 
@@ -455,6 +498,11 @@ impl Working {
 }
 
 impl Current {
+    /// True if the time before a record counts for no limit.
+    fn is_free(&self, record: &Record) -> bool {
+        matches!(record, Record::Resumed { .. }) && !self.limits.parked_counts
+    }
+
     fn spend(&mut self, usage: Usage, cost: Option<NanoUsd>, stop: &Option<Limit>) {
         self.spent += usage;
         self.spent_cost = NanoUsd::sum_known(self.spent_cost, cost);

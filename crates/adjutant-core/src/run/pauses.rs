@@ -70,7 +70,9 @@ impl Current {
         let ask = Ask::new(kind, format!("the limit of {limit} is reached; may the run go on?"));
         let ask = Ask { data: json!({ "limit": limit, "turns": self.turns }), ..ask };
         let id = PauseId(format!("{thread}/limit/{}/{}/{n}", self.run, self.turns).into());
-        let pause = Pause { id, ask, call: None, key: None, thread: thread.clone(), deadline_ms: None };
+        let (agent, path) = Default::default();
+        let (thread, refused) = (thread.clone(), Vec::new());
+        let pause = Pause { id, ask, call: None, key: None, thread, agent, path, refused, deadline_ms: None };
         Some(Next::Decide(vec![Record::Paused { pause: Arc::new(pause) }]))
     }
 }

@@ -106,7 +106,7 @@ fn end(record: &Record) -> String {
         Record::Broke { failure, .. } => format!("broke: {}", short::line(&failure.to_string(), MAX_CHARS)),
         Record::CancelAsked { by } => format!("cancel asked by {by}"),
         Record::Ended { run, outcome: ended } => format!("run {run} ended: {}", outcome(ended)),
-        Record::Overruled { run, outcome: ended, by } => format!("run {run} counts for {by} as {}", outcome(ended)),
+        Record::Overruled { run, outcome: ended, by, .. } => format!("run {run} counts for {by} as {}", outcome(ended)),
         other => short::line(&format!("{other:?}"), MAX_CHARS),
     }
 }

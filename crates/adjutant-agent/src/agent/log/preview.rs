@@ -59,7 +59,7 @@ impl AgentLog<'_> {
         (sight.run, sight.turn) = (RunNo(run.run().0 + 1), TurnNo(run.turn().0 + 1));
         sight.ledger = Ledger { caps: self.agent.limits.caps, ..Ledger::default() };
         (sight.overflow, sight.last, sight.only) = (None, false, None);
-        let (model, _) = setup.chosen(None);
+        let model = Arc::clone(&setup.model);
         let failed = |message| self.failed(message);
         let (_, tools) = prepare::resolve(setup, KnownTools::default()).await.map_err(failed)?;
         let mut plan = TurnPlan::new(&sight);

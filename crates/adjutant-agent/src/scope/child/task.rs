@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::ChildCore;
 use crate::{
-    begin::{Begin, Bounds},
+    begin::Begin,
     budget::ConcurrencyPermit,
     hooks::Verdict,
     inbox::{Inbox, Stopper},
@@ -109,8 +109,8 @@ async fn drive(
     }
     core.within().set_tally(claim.tally());
     let begin = match answers {
-        Some(answers) => Begin::Resume { answers, bounds: Bounds::default() },
-        None => Begin::Run { prompts, limits: core.limits().clone() },
+        Some(answers) => Begin::resume(answers),
+        None => Begin::run(prompts, core.limits().clone()),
     };
     let result = match go(core, claim, begin, mailbox, inbox).await {
         Ok(result) => result,
@@ -202,7 +202,7 @@ async fn close(core: &Arc<ChildCore>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>
     let Ok(mut claim) = Arc::clone(core.session()).claim() else { return };
     claim.lend(core.scope().writer.clone());
     Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
-    let begin = Begin::Resume { answers: Vec::new(), bounds: Bounds::default() };
+    let begin = Begin::resume(Vec::new());
     if let Ok(result) = go(core, claim, begin, mailbox, inbox).await {
         // Its end is told; why, the caller hears.
         let _ = finish(core, result).await;

@@ -116,9 +116,14 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn resumed(&mut self, answers: &[Answered], limits: Option<&Limits>) -> Result<(), Why> {
+    pub(super) fn resumed(&mut self, answers: &[Answered], limits: Option<&Limits>, free_ms: u64) -> Result<(), Why> {
+        let current = self.current_mut()?;
+        let deadline_ms = current.limits.deadline_ms;
         if let Some(limits) = limits {
-            self.current_mut()?.limits = limits.clone();
+            current.limits = limits.clone();
+        }
+        if current.limits.deadline_ms == deadline_ms {
+            current.limits.deadline_ms = deadline_ms.map(|at| at.saturating_add(free_ms));
         }
         for Answered { pause, answer, .. } in answers {
             self.answered(pause, answer)?;
