@@ -98,8 +98,10 @@ async fn prompt_of_today_counts_when_an_old_session_goes_on() {
         assert_eq!(systems(&first), ["Be kind to everyone."; 2], "{name}");
         assert_eq!(systems(&second), ["Be brief with everyone."], "{name}");
         let stored = bytes(&*open(folder.path())).await.concat();
-        assert!(stored.contains("Are you there?") && !stored.contains("with everyone"), "{name}: {stored}");
-        assert!(!stored.contains("to everyone"), "{name}: {stored}");
+        // A run's log holds its prompt, once for all runs that share it.
+        for text in ["Are you there?", "Be kind to everyone.", "Be brief with everyone."] {
+            assert_eq!(stored.matches(text).count(), 1, "{name}: {stored}");
+        }
         let shown = &second.requests()[0].entries;
         assert_eq!(shown.len(), 5, "{name}: two messages, two answers and the new message");
     }

@@ -70,7 +70,7 @@ pub struct Run {
     /// The parts that requests are made with, as of the newest turn.
     config: Option<Arc<Config>>,
     /// What the newest run goes by; the system prompt is the newest of all runs.
-    terms: Terms,
+    terms: Option<Box<Terms>>,
     /// The newest post that was heeded.
     posts: PostNo,
     /// The entries before this one have been seen by the effects of an earlier turn.
@@ -286,8 +286,8 @@ impl Run {
     }
 
     /// What the newest run goes by: as it was begun, or changed when it was resumed.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
+    pub fn terms(&self) -> Option<&Terms> {
+        self.terms.as_deref()
     }
 
     /// Returns the memos that effects keep, by key.

@@ -49,7 +49,7 @@ struct Idle {
     begin: Result<Begin, Error>,
     max_turns: Option<Option<u32>>,
     deadline: Option<Duration>,
-    terms: Terms,
+    terms: Option<Box<Terms>>,
     cancel: Option<Cancel>,
 }
 
@@ -89,8 +89,7 @@ impl Agent {
 impl RunBuilder {
     fn new(agent: &Agent, begin: Result<Begin, Error>) -> Self {
         let (setup, session) = (Arc::clone(&agent.setup), Arc::clone(&agent.session));
-        let idle =
-            Idle { setup, session, begin, max_turns: None, deadline: None, terms: Terms::default(), cancel: None };
+        let idle = Idle { setup, session, begin, max_turns: None, deadline: None, terms: None, cancel: None };
         Self { state: State::Idle(idle) }
     }
 
@@ -110,7 +109,7 @@ impl RunBuilder {
     /// The run's log names it: whoever resumes the run must know a model of this id, or give one.
     pub fn model(self, model: impl Model + 'static) -> Self {
         self.with(|idle| {
-            idle.terms.model = Some(model.info().id.clone());
+            idle.terms().model = Some(model.info().id.clone());
             Arc::make_mut(&mut idle.setup).model = Arc::new(model);
         })
     }
@@ -120,7 +119,7 @@ impl RunBuilder {
     /// It is in the run's log. If a run that is resumed is given some, its instructions are made anew.
     pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.with(|idle| {
-            idle.terms.state.insert(name.into(), value.into());
+            idle.terms().state.insert(name.into(), value.into());
         })
     }
 
@@ -150,6 +149,10 @@ impl RunBuilder {
 }
 
 impl Idle {
+    fn terms(&mut self) -> &mut Terms {
+        self.terms.get_or_insert_default()
+    }
+
     fn begin(self) -> Result<Running, Error> {
         let mut begin = self.begin?;
         let claim = self.session.claim()?;

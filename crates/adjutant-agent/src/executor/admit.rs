@@ -44,6 +44,9 @@ struct Admit {
     stopped: bool,
 }
 
+/// The tool, if it was found, and why the call may not run.
+type Unfit<'a> = Box<(Option<&'a Bound>, CallResult)>;
+
 /// The decision, and the arguments, already read.
 type Decided = (Admission, Option<Value>);
 
@@ -170,7 +173,7 @@ impl Admit {
         let id = self.call.id;
         let (tool, admitted) = match self.fit(tools) {
             Ok(fits) => fits,
-            Err((tool, result)) => return performed(id, self.turn_down(tool, result)),
+            Err(unfit) => return performed(id, self.turn_down(unfit.0, unfit.1)),
         };
         let cx = self.feed.hook_context(self.place);
         let point = BeforeTool::new(self.call.clone(), admitted.value.clone());
@@ -195,15 +198,15 @@ impl Admit {
         }
         match self.fit(tools) {
             Ok((tool, admitted)) => self.judge(tool, admitted),
-            Err((tool, result)) => self.turn_down(tool, result),
+            Err(unfit) => self.turn_down(unfit.0, unfit.1),
         }
     }
 
     /// The tool, and its arguments made to fit; or the tool, if it was found, and why not.
-    fn fit<'a>(&self, tools: &'a Toolset) -> Result<(&'a Bound, Admitted), (Option<&'a Bound>, CallResult)> {
-        let tool = self.find(tools).map_err(|result| (None, result))?;
+    fn fit<'a>(&self, tools: &'a Toolset) -> Result<(&'a Bound, Admitted), Unfit<'a>> {
+        let tool = self.find(tools).map_err(|result| Box::new((None, result)))?;
         let args = self.edited().map_or(&self.call.args, |(_, args)| args);
-        fits(tool, args).map(|admitted| (tool, admitted)).map_err(|result| (Some(tool), result))
+        fits(tool, args).map(|admitted| (tool, admitted)).map_err(|result| Box::new((Some(tool), result)))
     }
 
     fn find<'a>(&self, tools: &'a Toolset) -> Result<&'a Bound, CallResult> {

@@ -54,7 +54,7 @@ impl LocalExecutor {
         }
         let model = match self.about_to_prepare(run) {
             Ok(model) => model,
-            Err(broke) => return Some(broke),
+            Err(broke) => return Some(*broke),
         };
         let tools = self.setup.tools.toolset().clone();
         self.feed.warn_all(self.place, &tools);
@@ -63,11 +63,11 @@ impl LocalExecutor {
     }
 
     /// Keeps what the request of the next turn will be made with; gives the model that will be asked.
-    fn about_to_prepare(&mut self, run: &Run) -> Result<Arc<dyn Model>, Record> {
+    fn about_to_prepare(&mut self, run: &Run) -> Result<Arc<dyn Model>, Box<Record>> {
         self.feed.seen.relieve(run);
         self.expect(run);
         let chosen = self.setup.chosen(run.request().chosen_model);
-        chosen.map_err(|error| settle::broke(ActivityId::Prepare(run.turn()), &error))
+        chosen.map_err(|error| Box::new(settle::broke(ActivityId::Prepare(run.turn()), &error)))
     }
 
     /// Prepares a turn.
@@ -78,7 +78,7 @@ impl LocalExecutor {
         }
         let model = match self.about_to_prepare(run) {
             Ok(model) => model,
-            Err(broke) => return Some(Performed::new(ActivityId::Prepare(turn), broke)),
+            Err(broke) => return Some(Performed::new(ActivityId::Prepare(turn), *broke)),
         };
         let (feed, place) = (Arc::clone(&self.feed), self.place);
         match self.setup.is_plain() {

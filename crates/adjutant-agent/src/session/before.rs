@@ -78,9 +78,9 @@ impl DriveSetup<'_> {
     /// The system prompt of this run: resolved when it begins, and kept in its log.
     async fn instruct(&mut self) -> Result<(), Never> {
         let known = self.core.run.terms();
-        match (&self.start.begin, &known.system) {
+        match (&self.start.begin, known.and_then(|known| known.system.as_ref())) {
             (Begin::Run { .. }, _) | (_, None) if self.setup.is_instructed() => return Ok(()),
-            (Begin::Resume { terms, .. }, Some(system)) if terms.state.is_empty() => {
+            (Begin::Resume { terms, .. }, Some(system)) if terms.as_ref().is_none_or(|it| it.state.is_empty()) => {
                 self.setup = Arc::new(Setup { system: Arc::clone(system), ..Setup::clone(&self.setup) });
                 self.start.session.seen().instruct(&self.setup.system);
                 return Ok(());
@@ -88,7 +88,11 @@ impl DriveSetup<'_> {
             (Begin::Run { terms, .. } | Begin::Resume { terms, .. }, _) => {
                 let resumes = matches!(self.start.begin, Begin::Resume { .. });
                 let setup = Arc::make_mut(&mut self.setup);
-                let said = known.state.iter().filter(|_| resumes).chain(&terms.state);
+                let said = known
+                    .iter()
+                    .filter(|_| resumes)
+                    .flat_map(|it| &it.state)
+                    .chain(terms.iter().flat_map(|it| &it.state));
                 Arc::make_mut(&mut setup.state).extend(said.map(|(name, value)| (name.clone(), value.clone())));
             }
             (Begin::Cancel, _) => return Ok(()),
@@ -114,12 +118,12 @@ impl DriveSetup<'_> {
             Begin::Run { prompts, limits, terms } => (prompts, limits, terms),
             Begin::Resume { answers, bounds, terms } => {
                 let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
-                return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms) }];
+                return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms.as_deref()) }];
             }
             Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
         };
         let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
-        let (limits, terms) = (limits.clone(), self.terms(terms));
+        let (limits, terms) = (limits.clone(), self.terms(terms.as_deref()));
         let began = Record::Began { run: self.run, prompts, limits, terms };
         let Some(reply) = answer else { return vec![began] };
         let turn = adjutant_core::TurnNo(self.core.run.turn().0 + 1);
@@ -133,12 +137,13 @@ impl DriveSetup<'_> {
     }
 
     /// What this drive goes by that the log does not know.
-    fn terms(&self, said: &Terms) -> Option<Box<Terms>> {
-        let is_new = self.core.run.terms().system.as_deref().unwrap_or_default() != &*self.setup.system;
-        if !is_new && *said == Terms::default() {
+    fn terms(&self, said: Option<&Terms>) -> Option<Box<Terms>> {
+        let known = self.core.run.terms().and_then(|known| known.system.as_deref());
+        let is_new = known.unwrap_or_default() != &*self.setup.system;
+        if !is_new && said.is_none() {
             return None;
         }
-        let mut terms = said.clone();
+        let mut terms = said.cloned().unwrap_or_default();
         terms.system = is_new.then(|| Arc::clone(&self.setup.system));
         Some(Box::new(terms))
     }

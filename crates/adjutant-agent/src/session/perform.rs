@@ -121,7 +121,8 @@ impl Core {
             }
             Begin::Resume { terms, .. } => {
                 let mismatch = self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
-                let unknown = || start.setup.chosen(terms.model.as_ref().or(self.run.request().chosen_model)).err();
+                let said = terms.as_ref().and_then(|terms| terms.model.as_ref());
+                let unknown = || start.setup.chosen(said.or(self.run.request().chosen_model)).err();
                 mismatch.map(|why| Error::Answers(why.into())).or_else(unknown)
             }
             Begin::Cancel => None,

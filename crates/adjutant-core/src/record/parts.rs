@@ -1,10 +1,10 @@
 //! Small parts of records.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolName};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A queue of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,8 +52,8 @@ pub struct Terms {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<Arc<str>>,
     /// What instructions and sections know by a name, beside what the agent gives.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub state: Map<String, Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub state: BTreeMap<String, Value>,
     /// The model that was chosen for this run; `None` if it was not chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,

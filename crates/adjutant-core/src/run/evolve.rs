@@ -190,20 +190,21 @@ impl Run {
             failure: None,
             outcome: None,
         });
-        self.terms.state.clear();
-        self.terms.model = None;
+        if let Some(terms) = &mut self.terms {
+            terms.state.clear();
+            terms.model = None;
+        }
         Ok(())
     }
 
     /// Takes over what a run was begun or resumed with, as far as it says something.
     fn goes_by(&mut self, terms: Option<&Terms>) -> Result<(), Why> {
-        let Some(Terms { system, state, model }) = terms else { return Ok(()) };
-        if let Some(system) = system {
-            self.terms.system = Some(Arc::clone(system));
-        }
-        self.terms.state.extend(state.iter().map(|(name, value)| (name.clone(), value.clone())));
-        if let Some(model) = model {
-            self.terms.model = Some(model.clone());
+        let Some(said) = terms else { return Ok(()) };
+        let terms = self.terms.get_or_insert_default();
+        terms.system = said.system.clone().or(terms.system.take());
+        terms.state.extend(said.state.iter().map(|(name, value)| (name.clone(), value.clone())));
+        if let Some(model) = &said.model {
+            terms.model = Some(model.clone());
             self.current_mut()?.change.model = Some(model.clone());
         }
         Ok(())
