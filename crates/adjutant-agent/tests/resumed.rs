@@ -62,7 +62,9 @@ fn serving(tone: &'static str) -> Instructions {
 
 #[tokio::test]
 async fn run_goes_on_as_it_was_begun_when_another_program_resumes_it() {
-    for (state, system) in [(None, "Serve Ada."), (Some("Bob"), "Obey Bob.")] {
+    for (state, anew, system) in
+        [(None, false, "Serve Ada."), (Some("Bob"), false, "Obey Bob."), (None, true, "Obey Ada.")]
+    {
         let rest = Rest::default();
         let chosen = || scripted("test/chosen", [call(1), Script::new().text("Done.")]);
         let (_, first) = rest.program([]);
@@ -74,6 +76,7 @@ async fn run_goes_on_as_it_was_begun_when_another_program_resumes_it() {
         let second = second.instructions(serving("Obey")).alternative(Arc::clone(&known));
         let resumed = second.resume(vec![answered("main/c1_0_0", Answer::approve())]);
         let resumed = state.into_iter().fold(resumed, |resumed, name| resumed.state("name", name));
+        let resumed = if anew { resumed.instruct_anew() } else { resumed };
         assert_eq!(resumed.await.expect("it answers").text(), "Done.");
         let asked: Vec<_> = known.requests().iter().map(|it| it.system.to_string()).collect();
         assert_eq!((asked, own.requests().len()), (vec![system.to_owned()], 0));

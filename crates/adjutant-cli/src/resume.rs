@@ -41,6 +41,7 @@ struct LeftRun {
 async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let left = look(args).await?;
     adopt(args, &left)?;
+    let is_own = named::directory(&left.info)?.is_some();
     let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let made = RunManifest::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
     if args.explain {
@@ -57,14 +58,15 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         given || heard.contains(&pause.id) || pause.is_late(now_ms())
     };
     let open: Vec<&Arc<Pause>> = pauses.iter().filter(|pause| !is_answered(pause)).collect();
-    if open.is_empty() {
+    let goes_on = open.is_empty() || !given.is_empty() || !heard.is_empty();
+    if goes_on {
         // Before Ctrl-C is listened to: it ends the question and the command with it.
         answers::show(args, &root, &pauses, &given)?;
     }
     let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
     let mut screen = Screen::new(chatter);
     made.tell(&screen);
-    if !open.is_empty() {
+    if !goes_on {
         waits::tell(open, Some(&root), Some(&left.kept), &screen);
         return Ok(Exit::Waits);
     }
@@ -79,7 +81,10 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     }
     let job = Job::new(&args.how, made, model, cancel, Some(&store), Some(left.kept)).await?;
     take(&job, &screen).await?;
-    let running = job.agent.resume(given).stream().map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let resumed = job.agent.resume(given);
+    // Whoever wrote the file of an imported session does not tell the agent what to do.
+    let resumed = if is_own { resumed } else { resumed.instruct_anew() };
+    let running = resumed.stream().map_err(|error| Problem::of(Exit::Usage, &error))?;
     // Options of a run are for those that begin: one that is resumed is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
     tokio::spawn(async move {

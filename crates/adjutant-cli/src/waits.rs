@@ -58,7 +58,10 @@ pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         format!("in {}  ", plain::word(&plain::whole(&real.to_string_lossy())))
     });
-    let mut line = format!("{}  {}{}", plain::whole(&pause.id.0), root.unwrap_or_default(), about(pause));
+    // The first agent asks for itself; which one asks under it is not in the id.
+    let who = if pause.path.contains('/') { format!("{}: ", plain::whole(&pause.path)) } else { String::new() };
+    let root = root.unwrap_or_default();
+    let mut line = format!("{}  {root}{who}{}", plain::whole(&pause.id.0), about(pause));
     if line.len() <= MAX_ON_TERMINAL || !io::stderr().is_terminal() {
         return (line, true);
     }
@@ -76,6 +79,9 @@ pub(crate) fn about(pause: &Pause) -> String {
     if !is_usual {
         about += if about.is_empty() { "" } else { ": " };
         about += &plain::whole(prompt);
+    }
+    for reason in &pause.refused {
+        about += &format!("; refused before: {}", plain::whole(reason));
     }
     for (what, value) in [("schema", schema), ("data", data)].into_iter().filter(|(_, value)| !value.is_null()) {
         about += &format!("; {what} {}", plain::json(&value.to_string()));

@@ -78,24 +78,27 @@ impl DriveSetup<'_> {
     /// The system prompt of this run: resolved when it begins, and kept in its log.
     async fn instruct(&mut self) -> Result<(), Never> {
         let known = self.core.run.terms();
-        match (&self.start.begin, known.and_then(|known| known.system.as_ref())) {
-            (Begin::Run { .. }, _) | (_, None) if self.setup.is_instructed() => return Ok(()),
-            (Begin::Resume { terms, .. }, Some(system)) if terms.as_ref().is_none_or(|it| it.state.is_empty()) => {
+        let frozen = known.and_then(|known| known.system.as_ref());
+        let (said, resumes) = match (&self.start.begin, frozen) {
+            (Begin::Resume { terms, anew: false, .. }, Some(system))
+                if terms.as_ref().is_none_or(|terms| terms.state.is_empty()) =>
+            {
                 self.setup = Arc::new(Setup { system: Arc::clone(system), ..Setup::clone(&self.setup) });
                 self.start.session.seen().instruct(&self.setup.system);
                 return Ok(());
             }
-            (Begin::Run { terms, .. } | Begin::Resume { terms, .. }, _) => {
-                let resumes = matches!(self.start.begin, Begin::Resume { .. });
-                let setup = Arc::make_mut(&mut self.setup);
-                let said = known
-                    .iter()
-                    .filter(|_| resumes)
-                    .flat_map(|it| &it.state)
-                    .chain(terms.iter().flat_map(|it| &it.state));
-                Arc::make_mut(&mut setup.state).extend(said.map(|(name, value)| (name.clone(), value.clone())));
-            }
+            (Begin::Run { terms, .. }, _) => (terms, false),
+            (Begin::Resume { terms, .. }, _) => (terms, true),
             (Begin::Cancel, _) => return Ok(()),
+        };
+        if self.setup.is_instructed() {
+            return Ok(());
+        }
+        let said = said.iter().flat_map(|it| &it.state);
+        let state = known.iter().filter(|_| resumes).flat_map(|it| &it.state).chain(said);
+        let state: Vec<_> = state.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if !state.is_empty() {
+            Arc::make_mut(&mut Arc::make_mut(&mut self.setup).state).extend(state);
         }
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
         let instructed = tokio::select! {
@@ -116,7 +119,7 @@ impl DriveSetup<'_> {
     pub(super) fn first(&self, answer: Option<Arc<Reply>>) -> Vec<Record> {
         let (prompts, limits, terms) = match &self.start.begin {
             Begin::Run { prompts, limits, terms } => (prompts, limits, terms),
-            Begin::Resume { answers, bounds, terms } => {
+            Begin::Resume { answers, bounds, terms, .. } => {
                 let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
                 return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms.as_deref()) }];
             }

@@ -63,7 +63,7 @@ pub(crate) struct Run {
 /// Goes on with a run that waits for answers, or that was left when its command was killed.
 ///
 /// Nothing is asked or done again without need: what stands in the log of the session is taken from there. Answers are
-/// given with --approve, --deny and --answer; if some are missing, what waits is listed, and the exit code is 5. The
+/// given with --approve, --deny and --answer; without any, what waits is listed, and the exit code is 5. The
 /// limits of the run stay those that it began with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::TABLE)]
