@@ -130,6 +130,18 @@ fn approval_goes_on_from_its_file_when_the_process_is_another_one() {
 }
 
 #[test]
+fn days_goes_on_as_it_was_begun_when_its_process_was_killed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("bills.db").to_string_lossy().into_owned();
+    let begun = program("days").args([&file, "begin"]).output().expect("the program starts");
+    assert!(!begun.status.success(), "it is killed");
+    assert_eq!(String::from_utf8_lossy(&begun.stdout), "clerk asks for pay {\"amount\":40,\"to\":\"Ada\"}\n");
+    let expect = "4000 was refused: not executed: more than 100\n\
+                  paid 44 to Ada: Done. You pay the bills of Ada Ltd.\n";
+    assert_eq!(printed("days", &[&file, "answer"]), expect);
+}
+
+#[test]
 fn tree_stays_within_its_budget_when_children_work_together() {
     let expect = "lead/scout-ants: all about ants\n\
                   lead/scout-bees: all about bees\n\

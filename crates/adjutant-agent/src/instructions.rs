@@ -145,7 +145,7 @@ impl From<Arc<str>> for Instructions {
 #[cfg(feature = "template")]
 impl From<Template> for Instructions {
     fn from(template: Template) -> Self {
-        Self::new().template(template)
+        Self::default().template(template)
     }
 }
 

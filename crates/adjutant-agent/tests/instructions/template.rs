@@ -1,6 +1,6 @@
 //! Instructions made of a template.
 
-use adjutant_agent::instructions::{InstructionErrorKind, Instructions, Template};
+use adjutant_agent::instructions::{InstructionContext, InstructionErrorKind, Instructions, Template};
 use serde_json::{Value, json};
 
 use super::{cx, map};
@@ -15,7 +15,11 @@ fn check(template: &str, state: Value, expect: &str) {
 #[track_caller]
 fn check_error(template: Template, state: Value, kind: InstructionErrorKind, message: &str) {
     let error = template.render(&map(state)).expect_err("the template does not render");
-    assert_eq!((error.kind(), error.to_string().as_str()), (kind, message));
+    assert_eq!((error.kind, error.to_string().as_str()), (kind, message));
+}
+
+fn knowing(state: Value) -> InstructionContext {
+    InstructionContext { state: map(state).into(), ..cx() }
 }
 
 fn compile(source: &str) -> Template {
@@ -26,7 +30,7 @@ fn compile(source: &str) -> Template {
 async fn template_is_rendered_from_the_state_of_each_run() {
     let instructions = Instructions::from("text").template(compile("You help {{ user.name }}.\n"));
     for name in ["Ada", "<Bob & Co>"] {
-        let resolved = instructions.resolve(cx().state(&map(json!({"user": {"name": name}})))).await;
+        let resolved = instructions.resolve(knowing(json!({"user": {"name": name}}))).await;
         assert_eq!(*resolved.expect("the template renders"), format!("You help {name}.\n"));
     }
 }
@@ -44,9 +48,9 @@ fn template_shows_the_state_when_it_is_given() {
 #[tokio::test]
 async fn template_error_names_variable_and_line_when_resolved() {
     let instructions = Instructions::from(compile("one\n{{ user.nick }}"));
-    let error = instructions.resolve(cx().state(&map(json!({"user": {}})))).await.expect_err("it is strict");
+    let error = instructions.resolve(knowing(json!({"user": {}}))).await.expect_err("it is strict");
     let what = "the template could not be rendered at line 2: undefined value: `user.nick` is undefined";
-    assert_eq!((error.to_string().as_str(), error.line()), (what, Some(2)));
+    assert_eq!((error.to_string().as_str(), error.line), (what, Some(2)));
 }
 
 #[test]
@@ -79,11 +83,11 @@ fn required_variables_are_all_named_when_missing() {
 #[test]
 fn template_is_refused_with_its_line_when_it_does_not_parse() {
     let error = Template::new("one\ntwo\n{% if x %}").expect_err("it is open");
-    assert_eq!((error.kind(), error.line()), (InstructionErrorKind::Template, Some(3)));
+    assert_eq!((error.kind, error.line), (InstructionErrorKind::Template, Some(3)));
     let message = error.to_string();
     assert!(message.starts_with("the template could not be compiled at line 3: syntax error: "), "{message}");
     let error = Template::new("{% include \"/etc/passwd\" %}").expect_err("no template loads another");
-    assert_eq!(error.kind(), InstructionErrorKind::Template);
+    assert_eq!(error.kind, InstructionErrorKind::Template);
 }
 
 #[test]
@@ -152,5 +156,5 @@ fn clone_of_a_template_keeps_its_strictness_when_the_other_becomes_lenient() {
     let strict = compile("{{ x }}");
     let lenient = strict.clone().lenient();
     assert_eq!(lenient.render(&map(json!({}))).as_deref().expect("it is lenient"), "");
-    assert_eq!(strict.render(&map(json!({}))).expect_err("it is strict").kind(), InstructionErrorKind::Missing);
+    assert_eq!(strict.render(&map(json!({}))).expect_err("it is strict").kind, InstructionErrorKind::Missing);
 }
