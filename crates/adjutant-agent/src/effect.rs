@@ -8,7 +8,7 @@ use std::{
 use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 use adjutant_llm::{
     Cause, Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow,
-    Reply, Request, Stored, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
+    Reply, Request, Stored, ToolName, Transcript, Usage, UserMessage, View, World,
 };
 use adjutant_tool::{Identity, Toolset};
 use async_trait::async_trait;
@@ -37,6 +37,13 @@ pub trait Effect: Send + Sync {
     /// # Errors
     /// Whatever keeps the effect from deciding; the run fails with it, after its turn is closed.
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError>;
+
+    /// Returns the tools that bring back what it took out, if there are any.
+    ///
+    /// A step of the [`Floor`](crate::Floor) acts in few turns; these are offered in all that follow.
+    fn needs(&self) -> Option<Toolset> {
+        None
+    }
 }
 
 #[async_trait]
@@ -47,6 +54,10 @@ impl<E: Effect + ?Sized> Effect for Arc<E> {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         (**self).act(cx).await
+    }
+
+    fn needs(&self) -> Option<Toolset> {
+        (**self).needs()
     }
 }
 
@@ -98,8 +109,15 @@ pub struct EffectContext<'a> {
     /// Everything that was ever said.
     pub history: &'a Transcript,
     pub(crate) fresh: EntryId,
-    /// The number of tokens that the request would hold now, system prompt and tools included.
+    /// The number of tokens that the request would hold now, system prompt and tools included: the most that an estimate
+    /// and the provider's newest count allow.
     pub tokens: u64,
+    /// The number of tokens that the request may hold: the window less what the reply may take, half of it at most.
+    pub room: u64,
+    /// True if others make room after this effect, without a model: it may leave that to them.
+    pub falls_back: bool,
+    /// True if someone only looks at the next request; models may not be asked.
+    pub(crate) looks: bool,
     pub(crate) memo: &'a Value,
     /// The amounts that the run has used, and that it may use.
     pub ledger: &'a Ledger,
@@ -141,7 +159,7 @@ impl<'a> EffectContext<'a> {
 
     /// Returns the number of those tokens that the system prompt and the tools take, by estimate.
     pub fn overhead(&self) -> u64 {
-        overhead(self.system, self.tools.decls().iter())
+        Estimate.count(self.system).saturating_add(self.tools.tokens())
     }
 
     /// Returns the number of tokens that the model takes, request and reply together.
@@ -175,7 +193,7 @@ impl<'a> EffectContext<'a> {
     /// What the model fails with; `Cancelled` while someone only looks at the next request, and when what the run may
     /// spend leaves no room for it.
     pub async fn complete(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
-        if self.phase == Phase::Preview {
+        if self.looks {
             return Err(adjutant_llm::Error::new(
                 ErrorKind::Cancelled,
                 "no model is asked while the next request is looked at",
@@ -235,15 +253,6 @@ impl<'a> EffectContext<'a> {
         let cost = if usage.total() > 0 { model.info_of(asked).cost(&usage) } else { None };
         self.charge(usage, cost);
     }
-}
-
-/// Returns the estimate for a system prompt and tools, in tokens.
-pub(crate) fn overhead<'a>(system: &str, tools: impl IntoIterator<Item = &'a ToolDecl>) -> u64 {
-    let declared = |decl: &ToolDecl| {
-        let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];
-        texts.into_iter().map(|text| Estimate.count(text)).sum::<u64>()
-    };
-    tools.into_iter().map(declared).fold(Estimate.count(system), u64::saturating_add)
 }
 
 impl Bill {

@@ -1,6 +1,7 @@
 //! The effects that come with the agent, and how effects are made of a kind and its parameters.
 
 mod clip;
+mod cut;
 mod loops;
 mod mask;
 mod offload;
@@ -14,6 +15,7 @@ mod tail;
 mod time_budget;
 mod token_budget;
 mod trim;
+mod truncate;
 mod turn_notice;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -22,6 +24,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+pub use cut::Cut;
 pub use loops::LoopDetect;
 pub use mask::ObservationMask;
 pub use offload::Offload;
@@ -32,6 +35,7 @@ pub use stall::StallDetect;
 pub use time_budget::TimeBudget;
 pub use token_budget::TokenBudget;
 pub use trim::{TrimResults, shorten_results};
+pub use truncate::Truncate;
 pub use turn_notice::TurnNotice;
 
 use crate::effect::{Action, Effect, EffectContext, EffectError};
@@ -70,6 +74,7 @@ impl Default for EffectRegistry {
             .register_type::<TokenBudget>("token_budget")
             .register_type::<ToolScope>("tool_scope")
             .register_type::<TrimResults>("trim_tool_results")
+            .register_type::<Truncate>("truncate")
             .register_type::<TurnNotice>("turn_notice")
     }
 }

@@ -13,6 +13,7 @@ mod drive;
 mod early;
 pub(crate) mod engine;
 pub(crate) mod fingerprint;
+mod fit;
 pub(crate) mod fund;
 mod heard;
 pub(crate) mod posts;
@@ -90,6 +91,8 @@ pub struct LocalExecutor {
     sources: Vec<Toolset>,
     shown: Option<prepare::ShownTools>,
     known: fingerprint::KnownRequests,
+    /// The estimated size of the system prompt, once it was asked for.
+    system_tokens: Option<u64>,
     args: VecDeque<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     /// The records that were committed last.
@@ -162,6 +165,7 @@ impl LocalExecutor {
             sources: Vec::new(),
             shown: None,
             known: fingerprint::KnownRequests::default(),
+            system_tokens: None,
             args: VecDeque::new(),
             notes: Vec::new(),
             batch: Vec::new(),

@@ -10,6 +10,7 @@ mod effect;
 pub mod effects;
 mod event_sink;
 mod executor;
+mod floor;
 mod hooks;
 mod inbox;
 pub mod instructions;
@@ -35,6 +36,7 @@ pub use agent::{Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgen
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use executor::LocalExecutor;
+pub use floor::{DEFAULT_WINDOW, Floor};
 pub use hooks::{Fail, Hook, HookContext, HookOutput, Hooks, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use listener::{Attached, PastEvents, Subscription};

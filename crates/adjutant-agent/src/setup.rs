@@ -24,6 +24,7 @@ pub(crate) use standstill::Standstill;
 
 use crate::{
     effect::Effect,
+    floor::Floor,
     hooks::{Hook, Hooks, Point},
     instructions::Instructions,
     middleware::Middleware,
@@ -50,6 +51,7 @@ pub struct Setup {
     /// Other models that a turn may change to, by their ids.
     pub(crate) models: Vec<Arc<dyn Model>>,
     pub(crate) effects: Vec<Arc<dyn Effect>>,
+    pub(crate) floor: Floor,
     pub(crate) hooks: Hooks,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) responder: Option<Arc<Responder>>,
@@ -106,6 +108,7 @@ impl Setup {
             calls: CallOptions::default(),
             models: Vec::new(),
             effects: Vec::new(),
+            floor: Floor::default(),
             hooks: Hooks::default(),
             middleware: Vec::new(),
             responder: None,

@@ -9,11 +9,10 @@ use std::{
 };
 
 use adjutant_core::{Outcome, Pause, Run, Seq, Stamped};
-use adjutant_llm::{CallId, Effort, ModelId, Reply, ToolName, Transcript, Usage};
+use adjutant_llm::{CallId, Effort, Estimate, ModelId, Reply, ToolName, Transcript, Usage};
 use adjutant_tool::Toolset;
 
 use crate::{
-    effect::overhead,
     partial_reply::{PartialReply, lock},
     setup::Setup,
 };
@@ -154,7 +153,7 @@ impl SessionView {
             usage,
             total_usage,
             context: ContextUse::of(&run, setup.model.info().context_window, || {
-                overhead(&system, tools.decls().iter())
+                Estimate.count(&system).saturating_add(tools.tokens())
             }),
             error: failure(&run),
             pauses: run.pauses().cloned().collect(),

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Action, Agent, ErrorKind, Failure, HookContext, Journal, MemoryJournal, Outcome, Phase, Prompt, Seq, Verdict,
-    effects::effect_fn, points::BeforeModel,
+    Action, Agent, ErrorKind, Failure, Floor, HookContext, Journal, MemoryJournal, Outcome, Phase, Prompt, Seq,
+    Verdict, effects::effect_fn, points::BeforeModel,
 };
 use adjutant_context::{Compact, Strategy};
 use adjutant_llm::{
@@ -123,7 +123,8 @@ async fn preview_asks_neither_hooks_nor_models_when_the_window_is_full() {
         (0..9).map(|at| Entry::User(format!("{at} {}", "word ".repeat(90)).as_str().into())).collect();
     let agent = Agent::new(Arc::clone(&model))
         .on(|_: HookContext, _: BeforeModel| async { Verdict::<BeforeModel>::Deny("hooks are not run".into()) });
-    let whole = agent.clone().effect(Compact::default()).log().preview(big.clone()).await.expect("no model is asked");
+    let floorless = Floor::off().install(agent.clone());
+    let whole = floorless.effect(Compact::default()).log().preview(big.clone()).await.expect("no model is asked");
     let cut = agent
         .clone()
         .effect(Compact { strategy: Strategy::Truncate, ..Compact::default() })

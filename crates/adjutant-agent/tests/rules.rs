@@ -25,6 +25,8 @@ mod effects_scope;
 mod effects_stall;
 #[path = "effects_trim.rs"]
 mod effects_trim;
+#[path = "floor.rs"]
+mod floor;
 #[path = "hook_rules.rs"]
 mod hook_rules;
 #[path = "hook_rules_chains.rs"]

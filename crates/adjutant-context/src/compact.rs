@@ -1,19 +1,16 @@
 //! Compaction: when the context window fills, the beginning of the view gives way to a summary of it.
 //!
-//! The history keeps everything; only the view is folded. What to fold is in `cut.rs`, the summary in `summary.rs`.
+//! The history keeps everything; only the view is folded. What to fold is a `Cut`, the summary is in `summary.rs`.
 
-pub(super) mod cut;
 pub(super) mod summary;
 
 use std::{fmt, sync::Arc};
 
-use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase};
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, effects::Cut};
 use adjutant_llm::{Edit, EntryId, Model, Usage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use self::cut::{Budget, Cut};
 
 /// At which share of the window the view is compacted.
 const THRESHOLD: f64 = 0.8;
@@ -40,8 +37,8 @@ const MAX_RATIO: f64 = 4.0;
 pub struct Compact {
     /// The share of the window at which it acts, 0 to 1; 0.8.
     pub threshold: f64,
-    /// The number of tokens of the window that stay free for the reply; by default the model's output limit, but at
-    /// most a quarter of the window.
+    /// The number of tokens of the window that stay free for the reply; by default as many as the floor leaves free,
+    /// see [`EffectContext::room`].
     pub reserve_tokens: Option<u64>,
     /// The number of tokens of the newest entries that stay, at most a quarter of the window; 20,000.
     pub keep_recent_tokens: u64,
@@ -89,19 +86,17 @@ impl Compact {
     /// True if the window is so full that it should act; a window of nothing is not known.
     fn is_full(&self, cx: &EffectContext<'_>) -> bool {
         let window = cx.window();
-        let output = cx.model.info().max_output_tokens.min(window / 4);
-        let room = window.saturating_sub(self.reserve_tokens.unwrap_or(output));
+        let room = self.reserve_tokens.map_or(cx.room, |reserve| window.saturating_sub(reserve));
         window > 0 && cx.tokens >= share(window, self.threshold).min(room)
     }
 
-    fn budget(&self, cx: &EffectContext<'_>, ratio: f64) -> Budget {
+    /// What is folded now.
+    fn cut(&self, cx: &EffectContext<'_>, ratio: f64) -> Option<Cut> {
         let window = window(cx);
         let recent = self.keep_recent_tokens.min(window / 4);
         let tight = matches!(cx.phase, Phase::Overflow(_));
-        Budget {
-            recent: unscaled(if tight { recent / 2 } else { recent }, ratio),
-            pinned: unscaled(share(window, self.pinned_share), ratio),
-        }
+        let recent = unscaled(if tight { recent / 2 } else { recent }, ratio);
+        Cut::of(cx.view.items(), recent, unscaled(share(window, self.pinned_share), ratio))
     }
 
     /// Returns the text that stands for the folded entries, its author, and its usage.
@@ -134,7 +129,7 @@ impl Compact {
 
     /// The view is folded; the next time waits for real growth.
     fn folded(&self, cx: &EffectContext<'_>, state: State, cut: Cut, written: Written, ratio: f64) -> Vec<Action> {
-        let gained = cut.gain(&written.text, ratio);
+        let gained = scaled(cut.gain(&written.text), ratio);
         let report = json!({
             "before": cx.tokens,
             "after": cx.tokens.saturating_sub(gained),
@@ -157,7 +152,7 @@ impl Compact {
         if !state.has_grown(&cx, ratio) {
             return Vec::new();
         }
-        let Some(cut) = Cut::of(cx.view.items(), self.budget(&cx, ratio)) else { return Vec::new() };
+        let Some(cut) = self.cut(&cx, ratio) else { return Vec::new() };
         let gain = share(cx.window(), self.min_gain);
         // The summary takes room too, so a fold of little more than the least gain is not worth a request.
         let cost = self.max_summary_tokens.min(cx.window() / 16);
@@ -165,7 +160,9 @@ impl Compact {
             return Vec::new();
         }
         match self.text(&cx, &cut, ratio).await {
-            Ok(written) if cut.gain(&written.text, ratio) >= gain => self.folded(&cx, state, cut, written, ratio),
+            Ok(written) if scaled(cut.gain(&written.text), ratio) >= gain => {
+                self.folded(&cx, state, cut, written, ratio)
+            }
             Ok(_) => {
                 let why = format!("the summary of {} entries gains too little", cut.folded);
                 self.failed(&cx, state, &why, gain)
@@ -174,12 +171,23 @@ impl Compact {
         }
     }
 
-    /// Something must go, or the run fails: a summary if there is one, a note if not.
+    /// Something must go, or the run fails: a summary if there is one, and if not a note, unless another step makes room.
     async fn at_once(&self, cx: EffectContext<'_>, state: State, ratio: f64) -> Vec<Action> {
-        let Some(cut) = Cut::of(cx.view.items(), self.budget(&cx, ratio)) else { return Vec::new() };
-        let written = self.text(&cx, &cut, ratio).await;
-        let written = written.ok().filter(|written| cut.gain(&written.text, ratio) > 0);
-        let written = written.unwrap_or_else(|| Written { text: cut.note(), usage: None, model: None });
+        // What failed is not paid for again in every turn: the next step is cheaper.
+        let is_idle = state.failures >= self.max_failures || !state.has_grown(&cx, ratio);
+        if cx.falls_back && self.strategy == Strategy::Summarise && is_idle {
+            return Vec::new();
+        }
+        let Some(cut) = self.cut(&cx, ratio) else { return Vec::new() };
+        let why = match self.text(&cx, &cut, ratio).await {
+            Ok(written) if cut.gain(&written.text) > 0 => return self.folded(&cx, state, cut, written, ratio),
+            Ok(_) => format!("the summary of {} entries gains nothing", cut.folded),
+            Err(why) => why,
+        };
+        if cx.falls_back {
+            return self.failed(&cx, state, &why, 1);
+        }
+        let written = Written { text: cut.note(), usage: None, model: None };
         self.folded(&cx, state, cut, written, ratio)
     }
 }

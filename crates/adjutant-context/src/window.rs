@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, RunNo, effects::shorten_results};
+use adjutant_agent::{
+    Action, Effect, EffectContext, EffectError, Phase, RunNo,
+    effects::{Cut, shorten_results},
+};
 use adjutant_llm::{Edit, Entry, Estimate, Model, Summary};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::compact::{cut::Cut, summary::Ask};
+use crate::compact::summary::Ask;
 
 const KIND: &str = "sliding_window";
 /// The number of characters of a result that are shown in the middle zone.
@@ -72,8 +75,8 @@ impl SlidingWindow {
             Err(_) if overflows(cx) => cut.note(),
             Err(why) => return Err(why),
         };
-        let text = if overflows(cx) && cut.gain(&text, 1.0) == 0 { cut.note() } else { text };
-        match cut.gain(&text, 1.0) {
+        let text = if overflows(cx) && cut.gain(&text) == 0 { cut.note() } else { text };
+        match cut.gain(&text) {
             0 => Err("the summary is no shorter than what it stands for".into()),
             gain => Ok((cut.into_fold(text), gain)),
         }

@@ -205,7 +205,8 @@ async fn strategies_act_on_fresh_numbers_when_several_are_set() {
     let (alone, first) = agent(12_000, turns());
     first.effect(mask()).run("Go.").await.expect("the run finishes");
     let (both, second) = agent(12_000, turns());
-    let second = second.effect(mask()).effect(Compact { threshold: 0.5, ..truncating() }).effect(mask());
+    let compact = Compact { threshold: 0.5, reserve_tokens: Some(0), ..truncating() };
+    let second = second.effect(mask()).effect(compact).effect(mask());
     second.run("Go.").await.expect("the run finishes");
     assert!(!breaks(&alone).is_empty());
     assert_eq!(shown(&both), shown(&alone), "what the first one made room for, the others leave alone");

@@ -8,7 +8,7 @@ mod tiktoken;
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::Tiktoken;
 
-use crate::{Block, CallResult, Content, entry::Entry};
+use crate::{Block, CallResult, Content, ToolDecl, entry::Entry};
 
 /// Tokens that the frame of one message is taken for.
 const FRAME_TOKENS: u64 = 4;
@@ -26,6 +26,21 @@ impl Estimate {
         script::quarters(text).div_ceil(4)
     }
 
+    /// The estimated size of a tool's declaration: its name, its description and its schema.
+    pub fn decl(decl: &ToolDecl) -> u64 {
+        let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];
+        texts.into_iter().map(|text| Estimate.count(text)).sum()
+    }
+
+    /// The estimated size of a text, a picture or a document.
+    pub fn content(content: &Content) -> u64 {
+        match content {
+            Content::Text { text } => Estimate.count(text),
+            Content::Image(image) => media::image(image),
+            Content::Document(document) => media::document(document),
+        }
+    }
+
     /// The estimated size of an entry: its texts, calls, results and attachments, with a few tokens of framing.
     pub fn entry(entry: &Entry) -> u64 {
         match entry {
@@ -41,12 +56,7 @@ impl Estimate {
 }
 
 fn contents(contents: &[Content]) -> u64 {
-    let one = |content: &Content| match content {
-        Content::Text { text } => Estimate.count(text),
-        Content::Image(image) => media::image(image),
-        Content::Document(document) => media::document(document),
-    };
-    contents.iter().map(one).sum()
+    contents.iter().map(Estimate::content).sum()
 }
 
 /// Returns the number of tokens that the result of a call counts as.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use adjutant_llm::{CallResult, Error, Schema, ToolDecl, ToolName, Warning, WarningKind};
+use adjutant_llm::{CallResult, Error, Estimate, Schema, ToolDecl, ToolName, Warning, WarningKind};
 use serde_json::Value;
 
 use crate::{Approval, Ask, CallContext, ErasedTool, ToolError, ToolSpec};
@@ -45,6 +45,8 @@ struct Set {
     bound: Vec<Bound>,
     index: BTreeMap<ToolName, usize>,
     decls: Arc<[ToolDecl]>,
+    /// The estimated size of the declarations, once it was asked for.
+    tokens: OnceLock<u64>,
     warnings: Vec<Warning>,
 }
 
@@ -213,6 +215,12 @@ impl Toolset {
     /// Returns the declarations that the model is shown, in order; the same allocation every time.
     pub fn decls(&self) -> &Arc<[ToolDecl]> {
         &self.inner.decls
+    }
+
+    /// Returns the estimated size of the declarations in tokens; estimated when it is first asked for.
+    pub fn tokens(&self) -> u64 {
+        let decls = || self.decls().iter().map(Estimate::decl).fold(0, u64::saturating_add);
+        *self.inner.tokens.get_or_init(decls)
     }
 
     /// Returns the warnings that came up while the set was made.

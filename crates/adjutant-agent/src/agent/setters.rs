@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Agent;
 use crate::{
     effect::Effect,
+    floor::Floor,
     hooks::{Hook, Hooks, Point},
     instructions::Instructions,
     middleware::Middleware,
@@ -94,6 +95,10 @@ impl Agent {
     #[must_use]
     pub fn effect(self, effect: impl Effect + 'static) -> Self {
         self.with(|setup| setup.effect(effect))
+    }
+
+    pub(crate) fn with_floor(self, floor: Floor) -> Self {
+        self.with(|setup| Setup { floor, ..setup })
     }
 
     /// Adds hooks, after those that are there.

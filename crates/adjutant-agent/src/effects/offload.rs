@@ -71,4 +71,8 @@ impl Effect for Offload {
         actions.push(Action::Offer(TOOLS.clone()));
         Ok(actions)
     }
+
+    fn needs(&self) -> Option<Toolset> {
+        Some(TOOLS.clone())
+    }
 }

@@ -35,6 +35,9 @@ use crate::{
 /// The largest number of chunks taken in a row before others get their turn: the driver, the reader, a wish to stop.
 const BURST: u32 = 256;
 
+/// The smallest estimate of entries that the floor makes smaller when the provider refuses them.
+const LEAST_CUT: u64 = 256;
+
 /// A stream on its way.
 struct Asking {
     feed: Arc<EventSink>,
@@ -80,9 +83,13 @@ pub(super) struct Asker {
 
 impl LocalExecutor {
     pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
+        let has_floor = self.setup.floor.is_on() && run.view().items().tokens() >= LEAST_CUT;
+        let shrinks = (has_floor || !self.setup.effects.is_empty()) && !run.request().has_overflowed;
+        if run.request().is_stale && shrinks && self.is_tight(run) {
+            return self.perform(ActivityId::Ask(turn), std::future::ready(self.outgrown(run)));
+        }
         let request = self.request(run, turn, attempt);
         let model = self.model_of(run);
-        let shrinks = !self.setup.effects.is_empty() && !run.request().has_overflowed;
         let (feed, early) = (Arc::clone(&self.feed), Arc::clone(&self.background.early));
         // That of the request before, unless it was cancelled.
         let stop = self.generating.take().filter(|stop| !stop.is_cancelled()).unwrap_or_else(|| self.stop.child());

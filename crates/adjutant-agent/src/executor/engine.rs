@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::{
     budget::{Budget, notice},
-    effect::{Action, Bill, Effect, EffectContext, EffectError, Phase, overhead},
+    effect::{Action, Bill, Effect, EffectContext, EffectError, Phase},
+    floor::{self, FloorMemo, room},
     setup::Setup,
 };
 
@@ -22,6 +23,12 @@ pub(crate) struct Stage<'a> {
     pub(crate) tools: &'a Toolset,
     pub(crate) model: &'a Arc<dyn Model>,
     pub(crate) phase: Phase,
+    /// The number of tokens that the request may hold.
+    pub(crate) room: u64,
+    /// True if the floor makes room after what acts.
+    pub(crate) falls_back: bool,
+    /// True if someone only looks at the next request.
+    pub(crate) looks: bool,
     /// The budget that pays for the helpers of effects, if anything is limited.
     pub(crate) budget: Option<&'a Budget>,
 }
@@ -35,19 +42,32 @@ pub(crate) struct TurnPlan {
     history: Transcript,
     pub(crate) edits: Vec<Edit>,
     /// The changes in this request alone.
-    once: Vec<Edit>,
+    pub(super) once: Vec<Edit>,
     pub(crate) hidden: Vec<ToolName>,
     pub(crate) offered: Vec<Toolset>,
     pub(crate) stop: Option<Limit>,
     reminders: Vec<Edit>,
     /// The estimated size of the reminders, in tokens.
     pending: u64,
-    memos: Vec<Memo>,
-    reports: Vec<EffectReport>,
+    pub(super) memos: Vec<Memo>,
+    pub(super) reports: Vec<EffectReport>,
     bill: Bill,
 }
 
-impl Stage<'_> {
+impl<'s> Stage<'s> {
+    /// The stage of a turn in this phase; no budget pays for helpers.
+    pub(crate) fn new(
+        setup: &'s Setup,
+        sight: &'s EffectInput,
+        tools: &'s Toolset,
+        model: &'s Arc<dyn Model>,
+        phase: Phase,
+    ) -> Self {
+        let (info, falls_back) = (model.info(), setup.floor.is_on());
+        let room = room(FloorMemo::of(sight).window(info), info, &setup.options);
+        Self { setup, sight, tools, model, phase, room, falls_back, looks: phase == Phase::Preview, budget: None }
+    }
+
     /// Shows entries of the application that are new, then lets the effects act, in order.
     ///
     /// What effects spent is in the plan also if this fails.
@@ -64,21 +84,30 @@ impl Stage<'_> {
     async fn act_in_order(&self, plan: &mut TurnPlan) -> Result<(), String> {
         self.convert(plan)?;
         for (place, effect) in self.setup.effects.iter().enumerate() {
-            let key = self.key(place, effect.kind());
-            let memo = self.sight.memos.get(&*key).unwrap_or(&Value::Null);
-            let cx = self.context(plan, memo);
-            let actions = match AssertUnwindSafe(effect.act(cx)).catch_unwind().await {
-                Ok(Ok(actions)) => actions,
-                Ok(Err(error)) => return Err(format!("effect {key} failed: {}", chain(&error))),
-                Err(panic) => return Err(format!("effect {key} panicked: {}", panic_text(&*panic))),
-            };
-            plan.take(&**effect, &key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))?;
+            self.let_act(plan, &**effect, &self.key(place, effect.kind())).await?;
             if plan.stop.is_some() && !self.sight.last {
                 // No request follows.
                 break;
             }
         }
         plan.remind().map_err(|error| format!("reminders of effects: {error}"))
+    }
+
+    /// Lets a step of the floor act.
+    pub(super) async fn step(&self, plan: &mut TurnPlan, step: &dyn Effect, place: usize) -> Result<(), String> {
+        let key = format!("{}/{place}/{}", floor::KEY, step.kind());
+        self.let_act(plan, step, &key).await?;
+        plan.remind().map_err(|error| error.to_string())
+    }
+
+    async fn let_act(&self, plan: &mut TurnPlan, effect: &dyn Effect, key: &str) -> Result<(), String> {
+        let memo = self.sight.memos.get(key).unwrap_or(&Value::Null);
+        let actions = match AssertUnwindSafe(effect.act(self.context(plan, memo))).catch_unwind().await {
+            Ok(Ok(actions)) => actions,
+            Ok(Err(error)) => return Err(format!("effect {key} failed: {}", chain(&error))),
+            Err(panic) => return Err(format!("effect {key} panicked: {}", panic_text(&*panic))),
+        };
+        plan.take(effect, key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))
     }
 
     /// The key of an effect's memo: its kind, and a number if it is not the first of the kind.
@@ -101,7 +130,10 @@ impl Stage<'_> {
             view: &plan.view,
             history: &plan.history,
             fresh: self.sight.fresh,
-            tokens: self.tokens(plan),
+            tokens: self.size(plan),
+            room: self.room,
+            falls_back: self.falls_back,
+            looks: self.looks,
             memo,
             ledger: &self.sight.ledger,
             system: &self.setup.system,
@@ -116,15 +148,27 @@ impl Stage<'_> {
         }
     }
 
-    /// Returns the number of tokens that the request would hold as the plan stands.
-    fn tokens(&self, plan: &TurnPlan) -> u64 {
-        let overhead = if self.sight.is_measured() {
-            0
-        } else {
-            let shown = self.tools.decls().iter().filter(|decl| !plan.hidden.contains(&decl.name));
-            overhead(&self.setup.system, shown)
+    /// Returns the most tokens that the request would hold as the plan stands.
+    pub(super) fn size(&self, plan: &TurnPlan) -> u64 {
+        let mut shown = Cow::Borrowed(&plan.view);
+        if !plan.once.is_empty() {
+            // Those that do not fit any more are left out.
+            plan.once.iter().for_each(|edit| drop(shown.to_mut().apply(edit)));
+        }
+        self.sight.most(shown.items().tokens(), self.overhead(plan)).saturating_add(plan.pending)
+    }
+
+    /// Returns the estimate for system prompt and tools.
+    pub(super) fn overhead(&self, plan: &TurnPlan) -> u64 {
+        let tools = match plan.hidden.is_empty() {
+            true => self.tools.tokens(),
+            false => {
+                let shown = self.tools.decls().iter().filter(|decl| !plan.hidden.contains(&decl.name));
+                shown.map(Estimate::decl).sum()
+            }
         };
-        self.sight.tokens(&plan.view, overhead).saturating_add(plan.pending)
+        let offered: u64 = plan.offered.iter().map(Toolset::tokens).sum();
+        Estimate.count(&self.setup.system).saturating_add(tools).saturating_add(offered)
     }
 
     /// Shows entries of the application that are new, as the application says.
@@ -229,6 +273,14 @@ impl TurnPlan {
         self.pending = 0;
         let reminders = std::mem::take(&mut self.reminders);
         self.edit(reminders)
+    }
+
+    /// Keeps those changes of this request alone that still fit the view.
+    pub(super) fn keep_once(&mut self) {
+        if !self.once.is_empty() {
+            let mut view = self.view.clone();
+            self.once.retain(|edit| view.apply(edit).is_ok());
+        }
     }
 
     /// True if the view became smaller than it was.

@@ -18,6 +18,7 @@ use crate::{
     budget::Budget,
     effect::Phase,
     event_sink::EventSink,
+    floor::FloorMemo,
     hooks::{Point, Verdict},
     points::BeforeModel,
     setup::Setup,
@@ -38,18 +39,18 @@ pub(crate) struct ShownTools {
 
 /// The parts that a turn is prepared with.
 pub(super) struct Preparing {
-    feed: Arc<EventSink>,
-    place: TurnPosition,
-    turn: TurnNo,
-    sight: EffectInput,
-    model: Arc<dyn Model>,
+    pub(super) feed: Arc<EventSink>,
+    pub(super) place: TurnPosition,
+    pub(super) turn: TurnNo,
+    pub(super) sight: EffectInput,
+    pub(super) model: Arc<dyn Model>,
     budget: Option<Budget>,
 }
 
 impl LocalExecutor {
     /// Prepares a turn if nobody is asked about it.
     pub(super) fn prepared(&mut self, run: &Run, turn: TurnNo) -> Option<Record> {
-        if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() {
+        if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() || self.is_tight(run) {
             return None;
         }
         let model = match self.about_to_prepare(run) {
@@ -81,21 +82,12 @@ impl LocalExecutor {
             Err(broke) => return Some(Performed::new(ActivityId::Prepare(turn), *broke)),
         };
         let (feed, place) = (Arc::clone(&self.feed), self.place);
-        match self.setup.is_plain() {
-            true => {
-                let (model, known) = (model.info().id.clone(), (self.sources.clone(), self.tools.clone()));
-                let (work, notice) = (resolve_only(feed, place, turn, model, known), self.notice(run));
-                self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
-            }
-            false => {
-                let sight = run.request().sight(self.setup.world.now_ms());
-                let known = (self.sources.clone(), self.tools.clone());
-                let budget = self.budget().cloned();
-                let preparing = Preparing { feed, place, turn, sight, model, budget };
-                let (work, notice) = (preparing.perform(known), self.notice(run));
-                self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
-            }
-        }
+        let sight = run.request().sight(self.setup.world.now_ms());
+        let known = (self.sources.clone(), self.tools.clone());
+        let budget = self.budget().cloned();
+        let preparing = Preparing { feed, place, turn, sight, model, budget };
+        let (work, notice) = (preparing.perform(known), self.notice(run));
+        self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
         None
     }
 
@@ -133,25 +125,6 @@ pub(crate) fn compose(
     Request { system, tools, entries, options, turn: Some(turn.0), attempt }
 }
 
-/// Prepares a turn whose tools come from elsewhere; nothing else has a say.
-async fn resolve_only(
-    feed: Arc<EventSink>,
-    place: TurnPosition,
-    turn: TurnNo,
-    model: ModelId,
-    known: KnownTools,
-) -> Performed {
-    let act = ActivityId::Prepare(turn);
-    match resolve(&feed.setup, known).await {
-        Ok((sources, tools)) => {
-            feed.warn_all(place, &tools);
-            let record = Record::prepared(turn, model, Vec::new());
-            Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
-        }
-        Err(message) => Performed::new(act, broke(act, message)),
-    }
-}
-
 impl Preparing {
     async fn perform(self, known: KnownTools) -> Performed {
         let act = ActivityId::Prepare(self.turn);
@@ -160,10 +133,14 @@ impl Preparing {
             Err(message) => return Performed::new(act, broke(act, message)),
         };
         let mut plan = TurnPlan::new(&self.sight);
-        let acted = match self.stage(&tools).act(&mut plan).await {
+        let stage = self.stage(&tools);
+        let mut acted = match stage.act(&mut plan).await {
             Ok(()) => self.hook(&mut plan, &tools).await,
             Err(message) => Err(vec![broke(act, message)]),
         };
+        if acted.is_ok() {
+            acted = self.fit(&mut plan, stage).await.map_err(|failed| vec![failed]);
+        }
         let model = self.model.info().id.clone();
         let failed = match acted {
             Ok(()) => self.unfit(&plan).map(|failed| vec![failed]),
@@ -182,8 +159,8 @@ impl Preparing {
 
     fn stage<'a>(&'a self, tools: &'a Toolset) -> Stage<'a> {
         let phase = self.sight.overflow.map_or(Phase::Request, Phase::Overflow);
-        let budget = self.budget.as_ref();
-        Stage { setup: &self.feed.setup, sight: &self.sight, tools, model: &self.model, phase, budget }
+        let stage = Stage::new(&self.feed.setup, &self.sight, tools, &self.model, phase);
+        Stage { budget: self.budget.as_ref(), ..stage }
     }
 
     /// Applies the changes of the hooks before a request.
@@ -265,13 +242,16 @@ impl Restore {
     /// The tools. Effects are only looked at for those that they offer: what they changed is in the log.
     pub(super) async fn tools(&self, setup: &Setup) -> Result<(Vec<Toolset>, Toolset), String> {
         let (sources, tools) = resolve(setup, KnownTools::default()).await?;
-        if setup.effects.is_empty() {
+        let offers = FloorMemo::of(&self.sight).offers;
+        if setup.effects.is_empty() && !offers {
             return Ok((sources, tools));
         }
         let mut plan = TurnPlan::new(&self.sight);
-        Stage { setup, sight: &self.sight, tools: &tools, model: &self.model, phase: Phase::Preview, budget: None }
-            .act(&mut plan)
-            .await?;
+        let stage = Stage::new(setup, &self.sight, &tools, &self.model, Phase::Preview);
+        stage.act(&mut plan).await?;
+        if offers {
+            stage.keep_offered(&mut plan);
+        }
         Ok(offer(sources, tools, plan.offered, KnownTools::default()))
     }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::Agent;
+use adjutant_agent::{Agent, Floor};
 use adjutant_llm::{Content, Entry, ModelInfo, Origin, Request, Script, ScriptedModel};
 use adjutant_tool::{Replay, ToolError, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
-/// A model of this window, and an agent with it and the tool `say`.
+/// A model of this window, and an agent with it and the tool `say`; no floor, so that each effect is alone.
 ///
 /// The tool takes `{"text", "times"?, "fail"?}` and gives the text, repeated, as its result or as its failure.
 pub(crate) fn agent(window: u64, scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
@@ -23,7 +23,7 @@ pub(crate) fn agent(window: u64, scripts: impl IntoIterator<Item = Script>) -> (
             _ => Ok(adjutant_llm::CallResult::ok(text)),
         }
     });
-    (Arc::clone(&model), Agent::new(model).tool(say))
+    (Arc::clone(&model), Floor::off().install(Agent::new(model).tool(say)))
 }
 
 /// A reply that calls `say`.

@@ -2,14 +2,14 @@
 
 use std::{fmt::Write, panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_agent::{EffectContext, panic_text};
+use adjutant_agent::{EffectContext, effects::Cut, panic_text};
 use adjutant_llm::{
     Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin, Reply, Request, Turn,
     UserMessage,
 };
 use futures_util::FutureExt;
 
-use super::{cut::Cut, scaled, unscaled};
+use super::{scaled, unscaled};
 
 /// The largest number of characters that are shown of a message.
 const MAX_MESSAGE: usize = 6_000;

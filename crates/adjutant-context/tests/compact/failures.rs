@@ -1,14 +1,18 @@
 //! When compaction cannot do what it should: nothing is lost, and it does not try for ever.
 
-use adjutant_agent::{CancelBy, EventKind, Outcome};
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_agent::{CancelBy, Effect, EventKind, Floor, Outcome, effects::Truncate};
 use adjutant_context::Compact;
 use adjutant_llm::{Error, ErrorKind, Gate, Overflow, Script, Usage};
 use serde_json::{Value, json};
 
 use super::{
-    stage::{WINDOW, Worker, reports, shown, summaries, writer},
+    stage::{WINDOW, Worker, reports, shown, size, summaries, writer},
     summary,
 };
+
+type Write = fn(usize) -> Script;
 
 fn broken() -> Script {
     Script::new().usage(Usage::default()).fail(Error::new(ErrorKind::Overloaded, "too busy"))
@@ -16,7 +20,6 @@ fn broken() -> Script {
 
 #[tokio::test]
 async fn compact_keeps_all_when_the_summary_is_empty_or_fails() {
-    type Write = fn(usize) -> Script;
     let table: [(Write, &str); 3] = [
         (|_| Script::new().text("  \n"), "the summary is empty"),
         (|_| broken(), "no summary: too busy"),
@@ -101,6 +104,35 @@ async fn compact_leaves_out_the_oldest_when_the_summary_fails_and_something_must
     let again = worker.requests().pop().expect("there were requests");
     let note = "[[Left out to make room: 9 entries of the conversation up to here, in all.]]";
     assert_eq!(shown(&again), ["Read all pages.", note, "<turn>"]);
+}
+
+#[tokio::test]
+async fn compact_is_a_step_of_the_floor_that_gives_way_when_it_fails() {
+    // (what the summariser says, the kinds that made room, the most requests to it)
+    let table: [(Write, &str, usize); 3] =
+        [(summary, "compact", 12), (|_| broken(), "truncate", 3), (|_| Script::new().text(" "), "truncate", 3)];
+    for (write, expect, most) in table {
+        let (worker, helper) = (Worker::new(90), writer(write));
+        let compact = Compact { model: Some(helper.model.clone()), ..Compact::default() };
+        let agent = Floor::new([Arc::new(compact) as Arc<dyn Effect>, Arc::new(Truncate::default())])
+            .install(worker.agent(1_200));
+        let mut running = agent.run("Read all pages.").stream().expect("the session is free");
+        let mut made_room = BTreeSet::new();
+        while let Some(event) = running.next().await {
+            match event.kind {
+                EventKind::Report { by, data } if data["failed"].is_null() && &*by != "floor" => {
+                    made_room.insert(by.to_string());
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(running.result().expect("it has ended").expect("it answers").text(), "Done.");
+        assert_eq!(made_room.into_iter().collect::<Vec<_>>(), [expect]);
+        let asked = helper.requests();
+        assert!((1..=most).contains(&asked.len()), "{expect}: {} summaries", asked.len());
+        assert!(asked.iter().all(|request| size(request) < WINDOW - 1_000), "{expect}: what it is asked fits too");
+        assert!(worker.largest() <= WINDOW - 1_000, "{expect}: {}", worker.largest());
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use adjutant_agent::{Agent, EventKind, Running};
+use adjutant_agent::{Agent, EventKind, Floor, Running};
 use adjutant_llm::{CallResult, Entry, Estimate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{CallContext, ErasedTool, ToolSpec, tool_fn};
 use serde_json::{Value, json};
@@ -34,9 +34,9 @@ impl Worker {
         Self { model: Arc::new(ScriptedModel::new(scripts).info(info("test/worker"))) }
     }
 
-    /// An agent whose `read` gives so many characters.
+    /// An agent whose `read` gives so many characters; no floor, so that each effect is alone.
     pub(crate) fn agent(&self, chars: usize) -> Agent {
-        Agent::new(Arc::clone(&self.model)).max_turns(1_000).tool(read(chars))
+        Floor::off().install(Agent::new(Arc::clone(&self.model)).max_turns(1_000).tool(read(chars)))
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {

@@ -8,6 +8,11 @@ use serde_json::Value;
 use super::{Ledger, Measured};
 use crate::number::{RunNo, TurnNo};
 
+/// The smallest estimate that a provider's count is held against.
+const LEAST_ESTIMATE: u64 = 4_096;
+/// The smallest count that may be a window: a smaller one is of something else, as of what no cache served.
+const LEAST_WINDOW: u64 = 512;
+
 /// The parts of a run that effects see.
 #[derive(Debug, Clone)]
 pub struct EffectInput {
@@ -46,6 +51,19 @@ impl EffectInput {
         Measured::scale(self.measured, view, overhead)
     }
 
+    /// Returns the most tokens that a request with a view of this estimated size may hold.
+    ///
+    /// Unlike an [`estimate`](Self::estimate), it takes `overhead` in however much was counted, and does not believe a
+    /// count of less than half of what was estimated.
+    pub fn most(&self, view: u64, overhead: u64) -> u64 {
+        Measured::most(self.measured, view, overhead)
+    }
+
+    /// Returns the newest count, if it is so far below its estimate that the provider may have cut the request.
+    pub fn undercount(&self) -> Option<u64> {
+        self.measured.filter(Measured::is_suspect).map(|measured| measured.tokens)
+    }
+
     /// True if a provider has counted a request of this conversation.
     pub fn is_measured(&self) -> bool {
         self.measured.is_some()
@@ -62,6 +80,30 @@ impl EffectInput {
 }
 
 impl Measured {
+    /// True if the provider may have cut the request: it counted less than half of a large estimate.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.estimate >= LEAST_ESTIMATE && self.tokens >= LEAST_WINDOW && self.is_short()
+    }
+
+    fn is_short(&self) -> bool {
+        self.tokens.saturating_mul(2) < self.estimate
+    }
+
+    /// The most tokens that a request may hold whose view is now estimated at this.
+    pub(super) fn most(measured: Option<Self>, now: u64, overhead: u64) -> u64 {
+        let Some(last) = measured.filter(|last| !last.is_short()) else { return now.saturating_add(overhead) };
+        // A count at or below the estimate of the entries may hold nothing beside them.
+        let entries = last.tokens.saturating_sub(overhead).max(last.tokens.min(last.estimate));
+        let entries = match now.checked_sub(last.estimate) {
+            Some(more) => entries.saturating_add(more),
+            None => {
+                let scaled = (u128::from(entries) * u128::from(now)).div_ceil(u128::from(last.estimate.max(1)));
+                u64::try_from(scaled).unwrap_or(u64::MAX)
+            }
+        };
+        entries.saturating_add(overhead)
+    }
+
     /// Corrects an estimate by what the provider counted last.
     pub(super) fn scale(measured: Option<Self>, now: u64, overhead: u64) -> u64 {
         match measured {

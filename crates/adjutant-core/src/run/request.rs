@@ -25,6 +25,10 @@ pub struct RequestView<'a> {
     pub is_last: bool,
     /// True if the open turn's request was too large once.
     pub has_overflowed: bool,
+    /// True if the open turn's request shows entries that came after it was prepared.
+    pub is_stale: bool,
+    /// True if the provider may have cut the newest request that it counted: see [`EffectInput::undercount`].
+    pub is_suspect: bool,
     /// True if a request of the open turn may be on its way.
     pub is_asking: bool,
     /// The caps of the newest run, raised by what was allowed since.
@@ -49,6 +53,8 @@ impl Run {
             hidden: working.map(|working| &working.hidden[..]).unwrap_or_default(),
             is_last: working.is_some_and(|working| working.last.is_some()),
             has_overflowed: working.is_some_and(|working| working.overflowed.is_some()),
+            is_stale: self.history.next_id() > self.seen,
+            is_suspect: self.measured.is_some_and(|measured| measured.is_suspect()),
             is_asking: working.is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none()),
             caps: current.map(|current| current.limits.caps).unwrap_or_default(),
             active_ms: current.map(|current| current.active_ms).unwrap_or_default(),
@@ -82,6 +88,11 @@ impl RequestView<'_> {
                 .saturating_add(current.child_requests),
             tool_calls: current.allowed.saturating_add(current.child_calls),
         }
+    }
+
+    /// Returns the most tokens that the request may hold, as [`EffectInput::most`] does.
+    pub fn most(self, overhead: u64) -> u64 {
+        Measured::most(self.run.measured, self.run.view.items().tokens(), overhead)
     }
 
     /// The limit that was reached, if one was.

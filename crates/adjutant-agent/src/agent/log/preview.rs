@@ -13,6 +13,7 @@ use crate::{
         fund,
         prepare::{self, KnownTools, ShownTools},
     },
+    floor::FloorMemo,
     prompt::Prompt,
     setup::Setup,
 };
@@ -63,8 +64,10 @@ impl AgentLog<'_> {
         let failed = |message| self.failed(message);
         let (_, tools) = prepare::resolve(setup, KnownTools::default()).await.map_err(failed)?;
         let mut plan = TurnPlan::new(&sight);
-        let stage = Stage { setup, sight: &sight, tools: &tools, model: &model, phase: Phase::Preview, budget: None };
+        let stage = Stage::new(setup, &sight, &tools, &model, Phase::Preview);
         stage.act(&mut plan).await.map_err(failed)?;
+        // A run would fail; what there is can be looked at all the same.
+        let _too_large = stage.fit(&mut plan, FloorMemo::of(&sight)).await;
         let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), KnownTools::default());
         let decls = ShownTools::decls(&mut None, tools.decls(), &plan.hidden, None);
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));

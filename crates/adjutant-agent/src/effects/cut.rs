@@ -4,43 +4,35 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_llm::{Edit, Entry, EntryId, Estimate, Origin, Stored, Summary, Transcript};
 
-use super::scaled;
-
 /// The beginning of a note on what was left out, so that the next one takes its place.
 const NOTE: &str = "[Left out to make room: ";
 
-/// The sizes that may stay, as estimates in tokens.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
-    /// Of the newest entries; the newest one stays always.
-    pub(super) recent: u64,
-    /// Of pinned entries before those.
-    pub(super) pinned: u64,
-}
-
-/// The part of the view that is folded.
+/// The beginning of a view that can give way to a text: whole entries, so that a call never loses its result.
 #[derive(Debug)]
-pub(crate) struct Cut {
-    /// The entries that give way, or stay before the summary, oldest first.
-    pub(super) entries: Vec<Arc<Stored>>,
-    /// Those of them that stay, oldest first.
-    pub(super) keep: Vec<EntryId>,
+pub struct Cut {
+    /// The entries that give way, or stay before the text, oldest first.
+    pub entries: Vec<Arc<Stored>>,
+    /// Those of them that stay, oldest first: the newest prompt, and pinned ones.
+    pub keep: Vec<EntryId>,
     /// The number of entries that give way.
-    pub(super) folded: usize,
+    pub folded: usize,
     /// The estimated size of those that give way.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
     upto: EntryId,
     covers: u64,
 }
 
 impl Cut {
     /// Everything before the newest entries, as far as it gives way; `None` if nothing does.
-    pub(super) fn of(items: &Transcript, budget: Budget) -> Option<Self> {
-        Self::before(items, recent(items, budget.recent), budget.pinned)
+    ///
+    /// The newest entries may have `recent` tokens, by estimate, and the newest one stays always; pinned entries before
+    /// them may keep `pinned` tokens.
+    pub fn of(items: &Transcript, recent: u64, pinned: u64) -> Option<Self> {
+        Self::before(items, newest(items, recent), pinned)
     }
 
     /// Everything before a place, as far as it gives way; pinned entries there may keep so many tokens.
-    pub(crate) fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
+    pub fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
         let mut keep = kept(items, end, pinned);
         let before = || (0..end).filter_map(|at| items.get(at));
         // An entry right before the newest ones need not be kept: nothing behind it is folded.
@@ -59,8 +51,8 @@ impl Cut {
         worth.then_some(Self { keep: keep.into_iter().collect(), folded, tokens, upto, covers, entries })
     }
 
-    /// The summary that an earlier fold left, if it gives way now.
-    pub(crate) fn previous(&self) -> Option<&Summary> {
+    /// Returns the summary that an earlier fold left, if it gives way now.
+    pub fn previous(&self) -> Option<&Summary> {
         self.entries.iter().rev().find_map(|stored| match &stored.entry {
             Entry::Summary(summary) => Some(summary),
             _ => None,
@@ -68,13 +60,13 @@ impl Cut {
     }
 
     /// Returns the number of tokens that the view loses if this text stands for the folded entries.
-    pub(crate) fn gain(&self, text: &str, ratio: f64) -> u64 {
+    pub fn gain(&self, text: &str) -> u64 {
         let summary = Entry::Summary(Summary { text: text.into(), covers: 0 });
-        scaled(self.tokens.saturating_sub(Estimate::entry(&summary)), ratio)
+        self.tokens.saturating_sub(Estimate::entry(&summary))
     }
 
     /// A note that stands for what is folded, after the summary of an earlier fold.
-    pub(crate) fn note(&self) -> Arc<str> {
+    pub fn note(&self) -> Arc<str> {
         let earlier = self.previous().map_or("", |summary| &*summary.text);
         let earlier = earlier.find(NOTE).map_or(earlier, |at| &earlier[..at]).trim_end();
         let gap = if earlier.is_empty() { "" } else { "\n\n" };
@@ -82,13 +74,13 @@ impl Cut {
     }
 
     /// The edit that shows this text in the place of what is folded.
-    pub(crate) fn into_fold(self, text: Arc<str>) -> Edit {
+    pub fn into_fold(self, text: Arc<str>) -> Edit {
         Edit::Fold { upto: self.upto, keep: self.keep, into: Summary { text, covers: self.covers } }
     }
 }
 
 /// Returns the place of the first of the newest entries that stay as they are.
-fn recent(items: &Transcript, budget: u64) -> usize {
+fn newest(items: &Transcript, budget: u64) -> usize {
     let (mut at, mut tokens) = (items.len(), 0_u64);
     for stored in items.iter().rev() {
         tokens = tokens.saturating_add(stored.tokens);

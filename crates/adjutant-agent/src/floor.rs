@@ -1,0 +1,139 @@
+//! The floor under every agent: a request that would not fit the model's window is made to fit before it is sent.
+//!
+//! Which steps there are, and how much fits. They are taken in `executor/fit.rs`.
+
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+use adjutant_core::EffectInput;
+use adjutant_llm::{ModelId, ModelInfo, Options, Overflow};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    agent::Agent,
+    effect::Effect,
+    effects::{ObservationMask, Offload, Truncate},
+};
+
+/// The number of tokens that a model is taken for whose window is not known.
+pub const DEFAULT_WINDOW: u64 = 128_000;
+/// The key of what the floor remembers; the name under which it reports.
+pub(crate) const KEY: &str = "floor";
+/// The number of tokens that stay free for what is added behind the last look, as a notice of a budget.
+const MARGIN: u64 = 64;
+/// The part of a window that stays free for the reply of a model whose output limit is not known: one of so many.
+const OUTPUT_PART: u64 = 8;
+
+/// The steps by which a request is made to fit: each is an effect that acts as if the provider had refused the request.
+///
+/// Every agent has one. Before a request is sent whose estimate passes the window less the output, the steps act in
+/// order, until it fits; a step that fails gives way to the next. The default masks old results, takes long ones out,
+/// and at last leaves out whole turns, oldest first, and cuts what is still too long. Everything is recorded and
+/// reported under `floor`; the history keeps everything. [`Compact`] can be a step: see [`Floor::step`].
+///
+/// [`Compact`]: https://docs.rs/adjutant-context/latest/adjutant_context/struct.Compact.html
+#[derive(Clone)]
+pub struct Floor {
+    pub(crate) steps: Arc<[Arc<dyn Effect>]>,
+}
+
+/// The default steps; shared by all agents.
+static STEPS: LazyLock<Arc<[Arc<dyn Effect>]>> = LazyLock::new(|| {
+    let mask = ObservationMask::default();
+    // Of itself it takes nothing out: only here.
+    let offload = Offload { threshold: 0.0, recent: 2, ..Offload::default() };
+    Arc::new([Arc::new(mask), Arc::new(offload), Arc::new(Truncate::default())])
+});
+
+impl Default for Floor {
+    fn default() -> Self {
+        Self { steps: Arc::clone(&STEPS) }
+    }
+}
+
+impl Floor {
+    /// A floor of these steps alone, in this order.
+    pub fn new(steps: impl IntoIterator<Item = Arc<dyn Effect>>) -> Self {
+        Self { steps: steps.into_iter().collect() }
+    }
+
+    /// No floor: requests are sent as they are, and one that is too large fails as the provider says.
+    pub fn off() -> Self {
+        Self::new([])
+    }
+
+    /// Adds a step before the last one.
+    #[must_use]
+    pub fn step(self, step: impl Effect + 'static) -> Self {
+        let step: Arc<dyn Effect> = Arc::new(step);
+        let (before, last) = self.steps.split_at(self.steps.len().saturating_sub(1));
+        Self::new(before.iter().chain([&step]).chain(last).cloned())
+    }
+
+    /// The agent with this floor, in the place of the one that it has.
+    #[must_use]
+    pub fn install(self, agent: Agent) -> Agent {
+        agent.with_floor(self)
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        !self.steps.is_empty()
+    }
+}
+
+/// The state that is remembered from turn to turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct FloorMemo {
+    /// True if a step took something out that a tool brings back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) offers: bool,
+    /// The window of a model that takes less than it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) learned: Option<LearnedWindow>,
+}
+
+/// The window of a model, as its provider showed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LearnedWindow {
+    pub(crate) model: ModelId,
+    pub(crate) tokens: u64,
+}
+
+impl FloorMemo {
+    pub(crate) fn of(sight: &EffectInput) -> Self {
+        sight.memos.get(KEY).and_then(|memo| Self::deserialize(memo).ok()).unwrap_or_default()
+    }
+
+    /// Learns the window of a model that takes less than it says: from a refusal, or from a count of a request that was
+    /// cut, which is returned.
+    pub(crate) fn learn(&mut self, info: &ModelInfo, refused: Option<Overflow>, counted: Option<u64>) -> Option<u64> {
+        let is_known = self.learned.as_ref().is_some_and(|learned| learned.model == info.id);
+        let cut = counted.filter(|_| refused.is_none() && !is_known);
+        let tokens = refused.and_then(|refused| refused.limit).or(cut).filter(|tokens| *tokens < self.window(info))?;
+        self.learned = Some(LearnedWindow { model: info.id.clone(), tokens });
+        cut
+    }
+
+    /// Returns the window of a model, request and reply together.
+    pub(crate) fn window(&self, info: &ModelInfo) -> u64 {
+        let known = if info.context_window > 0 { info.context_window } else { DEFAULT_WINDOW };
+        let learned = self.learned.as_ref().filter(|learned| learned.model == info.id);
+        learned.map_or(known, |learned| learned.tokens.min(known))
+    }
+}
+
+/// Returns the number of tokens of a window that a request may fill: what the reply may take stays free, but at most half.
+pub(crate) fn room(window: u64, info: &ModelInfo, options: &Options) -> u64 {
+    let most = if info.max_output_tokens > 0 { info.max_output_tokens } else { window / OUTPUT_PART };
+    let output = options.max_output_tokens.map_or(most, |asked| asked.min(most));
+    window.saturating_sub(output.min(window / 2)).saturating_sub(MARGIN)
+}
+
+impl fmt::Debug for Floor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.steps.iter().map(|step| step.kind())).finish()
+    }
+}
