@@ -91,8 +91,6 @@ pub struct LocalExecutor {
     sources: Vec<Toolset>,
     shown: Option<prepare::ShownTools>,
     known: fingerprint::KnownRequests,
-    /// The estimated size of the system prompt, once it was asked for.
-    system_tokens: Option<u64>,
     args: VecDeque<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     /// The records that were committed last.
@@ -165,7 +163,6 @@ impl LocalExecutor {
             sources: Vec::new(),
             shown: None,
             known: fingerprint::KnownRequests::default(),
-            system_tokens: None,
             args: VecDeque::new(),
             notes: Vec::new(),
             batch: Vec::new(),

@@ -1,6 +1,6 @@
 //! The floor under every agent: a request that would not fit the model's window is made to fit before it is sent.
 //!
-//! Which steps there are, and how much fits. They are taken in `executor/fit.rs`.
+//! The steps that there are, and how much fits. The steps are taken in `executor/fit.rs`.
 
 use std::{
     fmt,
@@ -12,7 +12,6 @@ use adjutant_llm::{ModelId, ModelInfo, Options, Overflow};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    agent::Agent,
     effect::Effect,
     effects::{ObservationMask, Offload, Truncate},
 };
@@ -36,15 +35,15 @@ const OUTPUT_PART: u64 = 8;
 /// [`Compact`]: https://docs.rs/adjutant-context/latest/adjutant_context/struct.Compact.html
 #[derive(Clone)]
 pub struct Floor {
-    pub(crate) steps: Arc<[Arc<dyn Effect>]>,
+    pub(crate) steps: Arc<Vec<Arc<dyn Effect>>>,
 }
 
 /// The default steps; shared by all agents.
-static STEPS: LazyLock<Arc<[Arc<dyn Effect>]>> = LazyLock::new(|| {
+static STEPS: LazyLock<Arc<Vec<Arc<dyn Effect>>>> = LazyLock::new(|| {
     let mask = ObservationMask::default();
     // Of itself it takes nothing out: only here.
     let offload = Offload { threshold: 0.0, recent: 2, ..Offload::default() };
-    Arc::new([Arc::new(mask), Arc::new(offload), Arc::new(Truncate::default())])
+    Arc::new(vec![Arc::new(mask), Arc::new(offload), Arc::new(Truncate::default())])
 });
 
 impl Default for Floor {
@@ -56,7 +55,7 @@ impl Default for Floor {
 impl Floor {
     /// A floor of these steps alone, in this order.
     pub fn new(steps: impl IntoIterator<Item = Arc<dyn Effect>>) -> Self {
-        Self { steps: steps.into_iter().collect() }
+        Self { steps: Arc::new(steps.into_iter().collect()) }
     }
 
     /// No floor: requests are sent as they are, and one that is too large fails as the provider says.
@@ -70,12 +69,6 @@ impl Floor {
         let step: Arc<dyn Effect> = Arc::new(step);
         let (before, last) = self.steps.split_at(self.steps.len().saturating_sub(1));
         Self::new(before.iter().chain([&step]).chain(last).cloned())
-    }
-
-    /// The agent with this floor, in the place of the one that it has.
-    #[must_use]
-    pub fn install(self, agent: Agent) -> Agent {
-        agent.with_floor(self)
     }
 
     pub(crate) fn is_on(&self) -> bool {

@@ -49,7 +49,7 @@ pub struct Setup {
     pub(crate) who: Arc<Identity>,
     pub(crate) calls: CallOptions,
     /// Other models that a turn may change to, by their ids.
-    pub(crate) models: Vec<Arc<dyn Model>>,
+    pub(crate) models: Arc<[Arc<dyn Model>]>,
     pub(crate) effects: Vec<Arc<dyn Effect>>,
     pub(crate) floor: Floor,
     pub(crate) hooks: Hooks,
@@ -106,7 +106,7 @@ impl Setup {
             world: Arc::clone(&BLANK.world),
             who: Arc::clone(&BLANK.who),
             calls: CallOptions::default(),
-            models: Vec::new(),
+            models: Arc::default(),
             effects: Vec::new(),
             floor: Floor::default(),
             hooks: Hooks::default(),
@@ -210,7 +210,8 @@ impl Setup {
     /// Adds a model that a turn may change to, by its id.
     #[must_use]
     pub(crate) fn alternative(mut self, model: impl Model + 'static) -> Self {
-        self.models.push(Arc::new(model));
+        let model: Arc<dyn Model> = Arc::new(model);
+        self.models = self.models.iter().cloned().chain([model]).collect();
         self
     }
 

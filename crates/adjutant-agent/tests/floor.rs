@@ -18,6 +18,8 @@ use stage::{check, done, model, say, seeded, talking};
 const WINDOW: u64 = 20_000;
 const HUGE: usize = 400_000;
 
+type Scripts<'a> = &'a dyn Fn() -> Vec<Script>;
+
 /// So many turns that call `say` for each of these sizes, and an answer.
 fn work(turns: usize, kilobytes: &[u64]) -> Vec<Script> {
     (0..turns).map(|_| say(kilobytes)).chain([done()]).collect()
@@ -31,7 +33,7 @@ fn writing() -> Vec<Script> {
 #[tokio::test]
 async fn window_is_never_overrun_when_the_conversation_is_twenty_times_as_large() {
     let (words, script) = ("a word ".repeat(HUGE / 7), "日本語🦀".repeat(HUGE / 13));
-    let cases: &[(&str, usize, &str, &dyn Fn() -> Vec<Script>)] = &[
+    let cases: &[(&str, usize, &str, Scripts<'_>)] = &[
         ("a seeded history", 100, "Go.", &|| work(0, &[])),
         ("a seeded history before work", 100, "Go.", &|| work(5, &[4])),
         ("one huge prompt", 0, &words, &|| work(0, &[])),
@@ -131,7 +133,7 @@ async fn window_is_learned_when_the_server_cuts_or_refuses() {
         Error::new(ErrorKind::Overflow, "too long").with(|it| it.overflow = Some(Overflow { used: None, limit }))
     };
     // (what, the first replies, the most tokens of the newest request, warnings)
-    let cases: &[(&str, &dyn Fn() -> Vec<Script>, u64, usize)] = &[
+    let cases: &[(&str, Scripts<'_>, u64, usize)] = &[
         ("a server that cuts", &|| vec![counted(4_096)], 4_096, 1),
         ("a count of what no cache served", &|| vec![counted(100)], 120_000, 0),
         ("a plausible count", &|| vec![counted(40_000)], 120_000, 0),

@@ -8,7 +8,7 @@ mod tiktoken;
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::Tiktoken;
 
-use crate::{Block, CallResult, Content, ToolDecl, entry::Entry};
+use crate::{Block, CallResult, Content, entry::Entry};
 
 /// Tokens that the frame of one message is taken for.
 const FRAME_TOKENS: u64 = 4;
@@ -24,12 +24,6 @@ impl Estimate {
     /// Returns the estimated number of tokens of a text.
     pub fn count(self, text: &str) -> u64 {
         script::quarters(text).div_ceil(4)
-    }
-
-    /// The estimated size of a tool's declaration: its name, its description and its schema.
-    pub fn decl(decl: &ToolDecl) -> u64 {
-        let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];
-        texts.into_iter().map(|text| Estimate.count(text)).sum()
     }
 
     /// The estimated size of a text, a picture or a document.

@@ -46,8 +46,8 @@ struct Set {
     index: BTreeMap<ToolName, usize>,
     decls: Arc<[ToolDecl]>,
     /// The estimated size of the declarations, once it was asked for.
-    tokens: OnceLock<u64>,
-    warnings: Vec<Warning>,
+    tokens: OnceLock<u32>,
+    warnings: Box<[Warning]>,
 }
 
 impl Bound {
@@ -219,8 +219,12 @@ impl Toolset {
 
     /// Returns the estimated size of the declarations in tokens; estimated when it is first asked for.
     pub fn tokens(&self) -> u64 {
-        let decls = || self.decls().iter().map(Estimate::decl).fold(0, u64::saturating_add);
-        *self.inner.tokens.get_or_init(decls)
+        let decl = |decl: &ToolDecl| {
+            let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];
+            texts.into_iter().map(|text| Estimate.count(text)).sum::<u64>()
+        };
+        let all = || self.decls().iter().map(decl).fold(0, u64::saturating_add);
+        u64::from(*self.inner.tokens.get_or_init(|| u32::try_from(all()).unwrap_or(u32::MAX)))
     }
 
     /// Returns the warnings that came up while the set was made.
@@ -233,18 +237,19 @@ impl Toolset {
         self.inner.bound.is_empty()
     }
 
-    fn of(tools: impl IntoIterator<Item = Bound>, warnings: Vec<Warning>) -> Self {
-        let mut set = Set { warnings, ..Set::default() };
+    fn of(tools: impl IntoIterator<Item = Bound>, mut warnings: Vec<Warning>) -> Self {
+        let mut set = Set::default();
         for tool in tools {
             let name = tool.spec().name().clone();
             if set.index.contains_key(&name) {
                 let message = format!("a second tool is called {name}; only the first one is offered");
-                set.warnings.push(Warning { kind: WarningKind::ToolShadowed, message: message.into() });
+                warnings.push(Warning { kind: WarningKind::ToolShadowed, message: message.into() });
                 continue;
             }
             set.index.insert(name, set.bound.len());
             set.bound.push(tool);
         }
+        set.warnings = warnings.into();
         set.decls = set.bound.iter().map(|tool| tool.spec().decl.clone()).collect();
         Self { inner: Arc::new(set) }
     }

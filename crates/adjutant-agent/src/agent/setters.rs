@@ -97,10 +97,6 @@ impl Agent {
         self.with(|setup| setup.effect(effect))
     }
 
-    pub(crate) fn with_floor(self, floor: Floor) -> Self {
-        self.with(|setup| Setup { floor, ..setup })
-    }
-
     /// Adds hooks, after those that are there.
     #[must_use]
     pub fn hooks(self, hooks: Hooks) -> Self {
@@ -207,5 +203,13 @@ impl Agent {
     #[must_use]
     pub fn durability(self, durability: Durability) -> Self {
         self.with(|setup| setup.durability(durability))
+    }
+}
+
+impl Floor {
+    /// The agent with this floor, in the place of the one that it has.
+    #[must_use]
+    pub fn install(self, agent: Agent) -> Agent {
+        agent.with(|setup| Setup { floor: self, ..setup })
     }
 }

@@ -162,10 +162,7 @@ impl<'s> Stage<'s> {
     pub(super) fn overhead(&self, plan: &TurnPlan) -> u64 {
         let tools = match plan.hidden.is_empty() {
             true => self.tools.tokens(),
-            false => {
-                let shown = self.tools.decls().iter().filter(|decl| !plan.hidden.contains(&decl.name));
-                shown.map(Estimate::decl).sum()
-            }
+            false => self.tools.hiding(&plan.hidden).tokens(),
         };
         let offered: u64 = plan.offered.iter().map(Toolset::tokens).sum();
         Estimate.count(&self.setup.system).saturating_add(tools).saturating_add(offered)

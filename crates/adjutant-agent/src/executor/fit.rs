@@ -16,37 +16,36 @@ use crate::{
     points::BeforeModel,
 };
 
+/// The smallest number of bytes of a token, as estimates go: emoji have them.
+const LEAST_BYTES: u64 = 2;
 /// How often the last step may act in one turn: an estimate is corrected by a count, so that the first try may fall short.
 const MAX_TRIES: usize = 3;
 
 impl LocalExecutor {
     /// True if the next request may not fit, or if the floor has acted before: it must be looked at more closely then.
     ///
-    /// This is all that a turn without pressure pays.
-    pub(super) fn is_tight(&mut self, run: &Run) -> bool {
+    /// This is all that a turn without pressure pays: a few numbers that are known are compared.
+    pub(super) fn is_tight(&self, run: &Run) -> bool {
         if !self.setup.floor.is_on() {
             return false;
         }
-        let request = run.request();
+        let (request, setup) = (run.request(), &self.setup);
         if request.is_suspect || request.has_overflowed || run.memos().contains_key(KEY) {
             return true;
         }
-        let setup = &self.setup;
-        let tools = self.tools.as_ref().unwrap_or_else(|| setup.tools.toolset());
-        let overhead = *self.system_tokens.get_or_insert_with(|| Estimate.count(&setup.system)) + tools.tokens();
-        let options = &setup.options;
+        let tools = self.tools.as_ref().unwrap_or_else(|| setup.tools.toolset()).tokens();
         let fits = |model: &dyn Model| {
             let info = model.info();
-            request.most(overhead) <= room(FloorMemo::default().window(info), info, options)
+            let room = room(FloorMemo::default().window(info), info, &setup.options);
+            let system = setup.system.len() as u64 / LEAST_BYTES + 1;
+            request.most(system + tools) <= room || request.most(Estimate.count(&setup.system) + tools) <= room
         };
         match request.chosen_model {
             None => !fits(&*setup.model),
             Some(_) => !fits(&*setup.chosen(request.chosen_model).0),
         }
     }
-}
 
-impl LocalExecutor {
     /// The turn is prepared once more: messages were placed since, and with them the request may not fit.
     #[cold]
     pub(super) fn outgrown(&self, run: &Run) -> Performed {

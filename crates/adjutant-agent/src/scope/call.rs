@@ -490,7 +490,7 @@ impl CallScope {
         setup.world = Arc::clone(&parent.world);
         if mem::take(&mut setup.inherits) {
             setup.model = Arc::clone(&parent.model);
-            setup.models.extend(parent.models.iter().cloned());
+            setup.models = setup.models.iter().chain(&*parent.models).cloned().collect();
         }
         setup.hooks = setup.hooks.within(&parent.hooks);
         setup.responder = setup.responder.or_else(|| parent.responder.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::Agent;
 use adjutant_llm::{
-    Block, CallId, CallResult, Entry, Estimate, FinishReason, ModelInfo, Reply, Script, ScriptedModel, Turn,
+    Block, CallId, CallResult, Entry, Estimate, FinishReason, ModelInfo, Reply, Script, ScriptedModel, ToolDecl, Turn,
     UserMessage,
 };
 use adjutant_tool::{Replay, ToolSpec, tool_fn};
@@ -53,7 +53,13 @@ pub(crate) fn check(what: &str, model: &ScriptedModel, agent: &Agent) {
     let requests = model.requests();
     let history = agent.log().transcript();
     for (number, request) in (1..).zip(&requests) {
-        let tools: u64 = request.tools.iter().map(Estimate::decl).sum();
+        let decl = |it: &ToolDecl| {
+            [it.name.as_str(), &it.description, &it.schema.to_string()]
+                .map(|text| Estimate.count(text))
+                .iter()
+                .sum::<u64>()
+        };
+        let tools: u64 = request.tools.iter().map(decl).sum();
         let tokens = request.entries.tokens() + Estimate.count(&request.system) + tools;
         let info = adjutant_llm::Model::info(model);
         let room = info.context_window - info.max_output_tokens;

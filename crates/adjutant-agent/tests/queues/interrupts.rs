@@ -83,3 +83,22 @@ async fn interrupting_steer_is_placed_first_when_no_request_was_made_yet() {
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((requests(&model), result.turns), (vec![["Go.", "First.", "Now."].map(String::from).to_vec()], 1));
 }
+
+#[tokio::test]
+async fn interrupting_steer_is_made_to_fit_when_it_comes_after_its_turn_was_prepared() {
+    let model = Arc::new(ScriptedModel::new([says("Here.")]));
+    let (silent, asked) = (Arc::clone(&model), std::sync::atomic::AtomicU32::new(0));
+    let info = ModelInfo { context_window: 20_000, ..ModelInfo::new("test/slow") };
+    let agent = Agent::new(model_fn(info, move |request| {
+        match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Box::pin(stream::pending()),
+            _ => adjutant_llm::Model::stream(&silent, request),
+        }
+    }));
+    let mut running = agent.run("Go.").stream().expect("the session is free");
+    until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
+    agent.queue().interrupt("word ".repeat(80_000)).expect("there is room");
+    assert_eq!(running.finish().await.expect("the run finishes").turns, 1);
+    let tokens = model.requests()[0].entries.tokens();
+    assert!((8_000..=11_808).contains(&tokens), "{tokens}");
+}

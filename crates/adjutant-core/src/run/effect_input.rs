@@ -64,11 +64,6 @@ impl EffectInput {
         self.measured.filter(Measured::is_suspect).map(|measured| measured.tokens)
     }
 
-    /// True if a provider has counted a request of this conversation.
-    pub fn is_measured(&self) -> bool {
-        self.measured.is_some()
-    }
-
     /// The same, with these entries at the end.
     pub fn with(mut self, entries: Vec<Entry>) -> Self {
         for entry in entries {
