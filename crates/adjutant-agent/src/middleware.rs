@@ -55,6 +55,17 @@ pub trait Middleware: Send + Sync {
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure>;
 }
 
+#[async_trait]
+impl<M: Middleware + ?Sized> Middleware for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
+        (**self).drive(cx, next).await
+    }
+}
+
 /// The drive that a middleware wraps.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 pub use kind::{CustomSection, SectionKind};
-pub use ready::{BEHAVIORAL_CONSTRAINTS, FnSection, TextSection, section_fn, section_text};
+pub use ready::{BEHAVIORAL_CONSTRAINTS, FnSection, TextSection, identity, section_fn, section_text};
 
 use crate::instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions};
 use adjutant_core::RunNo;

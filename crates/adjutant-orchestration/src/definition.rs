@@ -28,7 +28,7 @@ const MAX_FILES: usize = 256;
 /// Answer from the files alone.
 /// ```
 /// The fields, all but `description` optional: `name` (that of the file without it), `description`, `model` (that of
-/// whoever gives the task without it), `toolboxes`, `skills`, `max_turns`, `delegation` with `depth` and `handoffs`,
+/// whoever gives the task without it), `toolboxes`, `skills`, `behavior`, `middleware`, `compaction`, `max_turns`, `delegation` with `depth` and `handoffs`,
 /// `expertise`, `estimated_cost`, `max_concurrency`, `prefix`. With serde, they are read alone, and not looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "Fields")]
@@ -44,6 +44,12 @@ pub struct Definition {
     pub toolboxes: Vec<Arc<str>>,
     /// The names of its skills.
     pub skills: Vec<Arc<str>>,
+    /// True if it is told the habits of careful work.
+    pub behavior: bool,
+    /// The names of what surrounds its runs, outermost first.
+    pub middleware: Vec<Arc<str>>,
+    /// True if old turns are summarised before the window is full, false if never; without it, once it is full.
+    pub compaction: Option<bool>,
     /// How many requests it may make for a task.
     pub max_turns: Option<u32>,
     /// How many levels of agents it may have below it.
@@ -71,6 +77,9 @@ struct Fields {
     model: Option<Arc<str>>,
     toolboxes: Vec<Arc<str>>,
     skills: Vec<Arc<str>>,
+    behavior: bool,
+    middleware: Vec<Arc<str>>,
+    compaction: Option<bool>,
     max_turns: Option<u32>,
     delegation: DefinitionRules,
     expertise: Vec<Arc<str>>,
@@ -182,6 +191,9 @@ impl From<Fields> for Definition {
             model: fields.model,
             toolboxes: fields.toolboxes,
             skills: fields.skills,
+            behavior: fields.behavior,
+            middleware: fields.middleware,
+            compaction: fields.compaction,
             max_turns: fields.max_turns,
             depth: fields.delegation.depth,
             handoffs: fields.delegation.handoffs,

@@ -35,7 +35,7 @@ use serde_json::Value;
 
 pub use access::{Access, Approval, ApprovalRule};
 pub use agent::{
-    AgentSpec, ContextSpec, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
+    AgentSpec, Compaction, ContextSpec, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
     ReflectionSpec, TeamSpec,
 };
 pub use amount::{Bytes, Span};

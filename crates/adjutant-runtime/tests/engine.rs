@@ -2,6 +2,8 @@
 
 #[path = "engine/agents.rs"]
 mod agents;
+#[path = "engine/around.rs"]
+mod around;
 #[path = "engine/bounds.rs"]
 mod bounds;
 #[path = "engine/fields.rs"]

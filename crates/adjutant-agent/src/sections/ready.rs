@@ -19,6 +19,9 @@ pub const BEHAVIORAL_CONSTRAINTS: &str = "\
 - Of the tools that would do, take the most specific one.
 - When few turns are left, do what matters most first, and say what is done and what is still open.";
 
+/// The most characters that a section of identity shows of a description.
+const MAX_DESCRIPTION_CHARS: usize = 4_000;
+
 /// A section that always says the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextSection {
@@ -57,6 +60,23 @@ where
     T: Into<Arc<str>>,
 {
     FnSection { kind, make }
+}
+
+/// The ready section of [`SectionKind::Identity`]: the agent's name, its description, and the task that it was given.
+///
+/// Agents that are given tasks by others have it; what is blank or not known is left out.
+pub fn identity(description: impl Into<Arc<str>>) -> impl Section {
+    let description: Arc<str> = description.into();
+    section_fn(SectionKind::Identity, move |cx: SectionContext| {
+        let description: String = description.trim().chars().take(MAX_DESCRIPTION_CHARS).collect();
+        async move {
+            let who = &cx.who;
+            let lines =
+                [("Name", &*who.name), ("Description", &description), ("Task", who.task.as_deref().unwrap_or(""))];
+            let lines = lines.iter().filter(|(_, text)| !text.trim().is_empty());
+            Ok(Some(lines.map(|(what, text)| format!("{what}: {}", text.trim())).collect::<Vec<_>>().join("\n")))
+        }
+    })
 }
 
 #[async_trait]

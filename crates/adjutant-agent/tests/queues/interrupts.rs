@@ -89,12 +89,11 @@ async fn interrupting_steer_is_made_to_fit_when_it_comes_after_its_turn_was_prep
     let model = Arc::new(ScriptedModel::new([says("Here.")]));
     let (silent, asked) = (Arc::clone(&model), std::sync::atomic::AtomicU32::new(0));
     let info = ModelInfo { context_window: 20_000, ..ModelInfo::new("test/slow") };
-    let agent = Agent::new(model_fn(info, move |request| {
-        match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+    let agent =
+        Agent::new(model_fn(info, move |request| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
             0 => Box::pin(stream::pending()),
             _ => adjutant_llm::Model::stream(&silent, request),
-        }
-    }));
+        }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
     agent.queue().interrupt("word ".repeat(80_000)).expect("there is room");

@@ -1,8 +1,8 @@
 //! A handoff run of a delegated task: one agent works on the task, as long as the task is its own.
 
-use std::{future, panic::AssertUnwindSafe};
+use std::{future, panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_agent::{Event, EventKind, MemberRun};
+use adjutant_agent::{Event, EventKind, MemberRun, sections::identity};
 use adjutant_llm::ThreadId;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use futures_util::FutureExt;
@@ -53,7 +53,9 @@ impl TaskRun<'_> {
             lost = &mut held => return Ok(DelegatedEnd::Lost(lost)),
             occupied = slot.take() => occupied,
         };
-        spawned.agent = spawned.agent.identify(|who| who.task = Some(cut_chars(&order.task, MAX_TASK_CHARS).into()));
+        let task = cut_chars(&order.task, MAX_TASK_CHARS).into();
+        let about = identity(Arc::clone(&spawned.profile.description));
+        spawned.agent = spawned.agent.identify(|who| who.task = Some(task)).section(about);
         let agent = equip(&spawned, shared, place, place.max_handoffs.saturating_sub(self.turn.peers));
         let (spawn, key) = (&self.task.spawn, self.key());
         let child = match &self.task.line {

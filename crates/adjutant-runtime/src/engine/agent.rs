@@ -82,7 +82,8 @@ impl Agents {
         if let Some(prefix) = &spec.prefix {
             agent = agent.identify(|who| who.prefix = Arc::clone(prefix));
         }
-        agent = bounded(agent, member);
+        agent = member.floor.clone().install(bounded(agent, member));
+        agent = member.middleware.iter().fold(agent, |agent, one| agent.middleware(Arc::clone(one)));
         if let Some(tools) = &member.tools {
             agent = agent.toolbox(tools.clone());
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use adjutant_agent::{Sessions, effects::EffectRegistry};
+use adjutant_agent::{Logger, Middleware, Recovery, Sessions, effects::EffectRegistry};
 use adjutant_llm::{Model, SystemWorld, World};
 use adjutant_providers::{Origin, Provider};
 use adjutant_skills::Skills;
@@ -36,6 +36,7 @@ pub struct EngineBuilder {
     models: BTreeMap<Arc<str>, Arc<dyn Model>>,
     effects: EffectRegistry,
     toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     providers: Vec<Provider>,
     origin: Origin,
     chosen_from: Option<Models>,
@@ -53,6 +54,10 @@ impl EngineBuilder {
             models: BTreeMap::new(),
             effects: adjutant_context::register(EffectRegistry::default()),
             toolboxes: BTreeMap::new(),
+            middleware: BTreeMap::from([
+                ("logger".into(), Arc::new(Logger) as Arc<dyn Middleware>),
+                ("recovery".into(), Arc::new(Recovery)),
+            ]),
             providers: Vec::new(),
             origin: Origin::File,
             chosen_from: None,
@@ -108,6 +113,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds a middleware that the manifest may name, in the place of one of that name: `logger`, `recovery`.
+    pub fn middleware(mut self, name: impl Into<Arc<str>>, middleware: impl Middleware + 'static) -> Self {
+        self.middleware.insert(name.into(), Arc::new(middleware));
+        self
+    }
+
     /// Adds a provider of models, in the place of one of that name.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.providers.push(provider);
@@ -131,7 +142,7 @@ impl EngineBuilder {
     /// not what was pinned, `Storage` if a store or a folder cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
         let is_used = self.uses_folder();
-        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, .. } = self;
+        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, middleware, .. } = self;
         let manifest = &resolved.manifest;
         let first = entry(manifest)?;
         let (folder, workspace) = Folder::of(workspace, is_used)?;
@@ -149,6 +160,7 @@ impl EngineBuilder {
             world: Arc::clone(&world),
             effects,
             toolboxes,
+            middleware,
             skills: self.skills,
             secrets: credentials.iter().map(|(_, value)| value.into()).collect(),
         };

@@ -2,22 +2,28 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Effect, Limits, effects::EffectSpec, sections::Sections};
+use adjutant_agent::{
+    Effect, Floor, Limits, Middleware,
+    effects::EffectSpec,
+    sections::{BEHAVIORAL_CONSTRAINTS, SectionKind, Sections, section_text},
+};
+use adjutant_context::Compact;
 use adjutant_llm::{Model, Options};
 use adjutant_orchestration::{Profile, Reflections};
 use adjutant_skills::Skills;
 use adjutant_tool::Tools;
+use serde_json::Value;
 
 use super::{
     bounds,
     models::Models,
     sections,
     toolbox::{self, Piece},
-    tooling::Tooling,
+    tooling::{Tooling, unknown},
 };
 use crate::{
     Error, ErrorKind,
-    manifest::{AgentSpec, OptionsSpec},
+    manifest::{AgentSpec, Compaction, OptionsSpec},
 };
 
 /// An agent of a manifest, ready to be made.
@@ -32,6 +38,9 @@ pub(super) struct Member {
     pub(super) toolboxes: Vec<Piece>,
     pub(super) skills: Skills,
     pub(super) effects: Vec<Arc<dyn Effect>>,
+    pub(super) floor: Floor,
+    /// Outermost first.
+    pub(super) middleware: Vec<Arc<dyn Middleware>>,
     pub(super) reflections: Option<Reflections>,
     pub(super) limits: Limits,
 }
@@ -54,15 +63,22 @@ impl Member {
         for name in &spec.tools {
             tools = tools.tool(tooling.program(spec, name)?);
         }
+        let mut effects = effects(spec, tooling)?;
+        let mut sections = sections::told(&spec.context, &tooling.manifest.data).map_err(within)?;
+        if spec.behavior {
+            sections = sections.section(section_text(SectionKind::BehavioralConstraints, BEHAVIORAL_CONSTRAINTS));
+        }
         Ok(Self {
+            floor: floor(spec, tooling, &mut effects)?,
+            middleware: middleware(spec, tooling)?,
             model: spec.model.as_ref().map(|choice| models.chosen(choice)).transpose().map_err(within)?,
             options: options(&spec.options),
             instructions: spec.instructions.as_ref().map(sections::instructions).transpose().map_err(within)?,
-            sections: sections::told(&spec.context, &tooling.manifest.data).map_err(within)?,
+            sections,
             tools: Some(tools).filter(|_| !spec.tools.is_empty()),
             toolboxes,
             skills: tooling.skills(spec)?,
-            effects: effects(spec, tooling)?,
+            effects,
             reflections,
             limits: bounds::limits(spec),
             spec: spec.clone(),
@@ -86,14 +102,37 @@ impl Member {
 }
 
 fn effects(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Effect>>, Error> {
-    let made = spec.effects.iter().map(|effect| {
-        let named = EffectSpec { kind: Arc::clone(&effect.kind), params: effect.params.clone() };
-        tooling.effects.make(&named).map_err(|error| {
-            let message = format!("the agent {} cannot have the effect {}: {error}", spec.name, effect.kind);
-            Error::new(ErrorKind::Config, message).with_source(error)
-        })
-    });
+    let made = spec.effects.iter().map(|effect| made(spec, tooling, &effect.kind, effect.params.clone()));
     made.collect()
+}
+
+fn made(spec: &AgentSpec, tooling: &Tooling, kind: &str, params: Value) -> Result<Arc<dyn Effect>, Error> {
+    tooling.effects.make(&EffectSpec { kind: kind.into(), params }).map_err(|error| {
+        let message = format!("the agent {} cannot have the effect {kind}: {error}", spec.name);
+        Error::new(ErrorKind::Config, message).with_source(error)
+    })
+}
+
+/// The floor, with compaction before anything is left out; as the manifest says, compaction acts before that too.
+fn floor(spec: &AgentSpec, tooling: &Tooling, effects: &mut Vec<Arc<dyn Effect>>) -> Result<Floor, Error> {
+    let params = match &spec.compaction {
+        Some(Compaction::On(false)) => return Ok(Floor::default()),
+        None => return Ok(Floor::default().step(Compact::default())),
+        Some(Compaction::On(true)) => Value::Null,
+        Some(Compaction::With(params)) => Value::Object(params.clone()),
+    };
+    let compact = made(spec, tooling, "compact", params)?;
+    effects.push(Arc::clone(&compact));
+    Ok(Floor::default().step(compact))
+}
+
+fn middleware(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Middleware>>, Error> {
+    let known = || tooling.middleware.keys().map(|name| &**name).collect::<Vec<_>>();
+    let named = spec
+        .middleware
+        .iter()
+        .map(|name| tooling.middleware.get(name).cloned().ok_or_else(|| unknown(spec, "middleware", name, &known())));
+    named.collect()
 }
 
 fn options(spec: &OptionsSpec) -> Options {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{effects::EffectRegistry, memory::OwnerId};
+use adjutant_agent::{Middleware, effects::EffectRegistry, memory::OwnerId};
 use adjutant_context::{Extraction, MAX_REMEMBERED, Memories};
 use adjutant_llm::World;
 use adjutant_orchestration::{Notes, Reflections, board::Board};
@@ -31,6 +31,8 @@ pub(super) struct Tooling {
     pub(super) effects: EffectRegistry,
     /// Toolboxes of the application, by their names.
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    /// What may surround runs, by its names.
+    pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
     /// The texts that are never written into notes on failures.
@@ -43,6 +45,7 @@ pub(super) struct Given {
     pub(super) world: Arc<dyn World>,
     pub(super) effects: EffectRegistry,
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     /// In the place of those of the folders.
     pub(super) skills: Option<Skills>,
     pub(super) secrets: Vec<Arc<str>>,
@@ -54,7 +57,7 @@ impl Tooling {
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, skills, secrets } = given;
+        let Given { workspace, world, effects, toolboxes, middleware, skills, secrets } = given;
         let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
@@ -81,6 +84,7 @@ impl Tooling {
             world,
             store,
             effects,
+            middleware,
             toolboxes,
             skills,
             secrets,

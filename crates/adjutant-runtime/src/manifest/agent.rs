@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use adjutant_orchestration::Definition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Access, BudgetSpec, ModelChoice, OptionsSpec, Span, ToolboxChoice};
 
@@ -43,6 +43,15 @@ pub struct AgentSpec {
     /// The effects that act before each request: kinds and parameters, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<EffectParams>,
+    /// True if it is told the habits of careful work, as `behavioral_constraints`.
+    #[serde(skip_serializing_if = "super::is_default")]
+    pub behavior: bool,
+    /// The names of what surrounds its runs, outermost first: `logger`, `recovery`, or one of the application's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub middleware: Vec<Arc<str>>,
+    /// The way in which old turns are summarised. Without it, that is done once the window is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction>,
     /// The calls that it may make by itself, those that wait for an approval, and those that are denied.
     #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,
@@ -96,6 +105,9 @@ impl From<Definition> for AgentSpec {
             instructions: Some(Instructions::Text(file.instructions)),
             toolboxes: file.toolboxes.into_iter().map(ToolboxChoice::Name).collect(),
             skills: file.skills,
+            behavior: file.behavior,
+            middleware: file.middleware,
+            compaction: file.compaction.map(Compaction::On),
             max_turns: file.max_turns,
             delegation,
             expertise: file.expertise,
@@ -105,6 +117,16 @@ impl From<Definition> for AgentSpec {
             ..Self::default()
         }
     }
+}
+
+/// The way in which old turns are summarised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "it is true, false, or a mapping of parameters of `compact`")]
+pub enum Compaction {
+    /// True if it is done before the window is full; false if never: old turns are left out then.
+    On(bool),
+    /// The parameters of the effect `compact`, which does it before the window is full.
+    With(Map<String, Value>),
 }
 
 /// The text that tells an agent what to be.

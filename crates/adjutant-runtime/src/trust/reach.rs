@@ -85,6 +85,10 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         tools: _,
         skills: _,
         effects: _,
+        behavior: _,
+        // It names what the application gives.
+        middleware: _,
+        compaction: _,
         access: _,
         limits: _,
         max_turns: _,

@@ -6,8 +6,9 @@ use adjutant_runtime::Manifest;
 use serde_json::Value;
 
 /// The files that hold the tests.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     include_str!("agents.rs"),
+    include_str!("around.rs"),
     include_str!("bounds.rs"),
     include_str!("models.rs"),
     include_str!("others.rs"),
@@ -22,7 +23,9 @@ const EFFECTS: &[(&str, &str)] = &[
     ("Access.default", "calls_that_no_rule_fits_are_treated_by_default"),
     ("Access.rules", "calls_are_allowed_asked_or_denied_by_the_first_rule_that_fits"),
     ("AgentSpec.access", "calls_are_allowed_asked_or_denied_by_the_first_rule_that_fits"),
+    ("AgentSpec.behavior", "habits_are_told_when_the_agent_says_so"),
     ("AgentSpec.budget", "tokens_are_limited_for_an_agent_and_for_the_whole"),
+    ("AgentSpec.compaction", "old_turns_are_summarised_as_the_agent_says"),
     ("AgentSpec.context", "context_files_are_told_in_their_order_under_their_names"),
     ("AgentSpec.delegation", "tasks_are_given_to_agents_of_the_manifest"),
     ("AgentSpec.description", "profiles_tell_what_others_are_good_for"),
@@ -33,6 +36,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("AgentSpec.limits", "turns_are_limited"),
     ("AgentSpec.max_concurrency", "so_many_work_at_a_time_as_the_agent_says"),
     ("AgentSpec.max_turns", "turns_are_limited"),
+    ("AgentSpec.middleware", "middleware_surrounds_runs_by_its_name"),
     ("AgentSpec.model", "model_is_the_one_that_is_named"),
     ("AgentSpec.name", "prompts_go_to_the_entry_agent"),
     ("AgentSpec.options", "options_of_the_manifest_are_those_of_the_request"),

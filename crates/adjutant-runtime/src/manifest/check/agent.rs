@@ -3,11 +3,12 @@
 use std::{path::Path, sync::Arc};
 
 use adjutant_agent::effects::EffectSpec;
+use serde_json::Value;
 
 use super::{Check, form, model};
 use crate::manifest::{
-    Access, AgentSpec, Approval, ContextSpec, Instructions, LimitsSpec, Manifest, NamedContext, ToolboxChoice,
-    ToolboxSpec,
+    Access, AgentSpec, Approval, Compaction, ContextSpec, Instructions, LimitsSpec, Manifest, NamedContext,
+    ToolboxChoice, ToolboxSpec,
     node::At,
     path::Kind,
     problem::{Problem, quoted},
@@ -43,6 +44,9 @@ fn one(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, at: At
     toolboxes(check, agent, manifest, at);
     tools(check, agent, manifest, at);
     effects(check, agent, at.key("effects"));
+    compaction(check, agent, at.key("compaction"));
+    let surroundings = agent.middleware.iter().enumerate();
+    check.differ(surroundings.map(|(n, name)| (&**name, at.key("middleware").item(n))), "a middleware of this agent");
     access(check, &agent.access, at.key("access"));
     limits(check, agent, at);
     model::budget(check, &agent.budget, at.key("budget"));
@@ -182,6 +186,12 @@ fn tools(check: &mut Check<'_>, agent: &AgentSpec, manifest: &Manifest, at: At<'
     }
 }
 
+fn compaction(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
+    if let Some(Compaction::With(params)) = &agent.compaction {
+        effect(check, &EffectSpec { kind: "compact".into(), params: Value::Object(params.clone()) }, at);
+    }
+}
+
 fn effects(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
     for (n, effect) in agent.effects.iter().enumerate() {
         let at = at.item(n);
@@ -190,12 +200,17 @@ fn effects(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
             continue;
         }
         let spec = EffectSpec { kind: Arc::clone(&effect.kind), params: effect.params.clone() };
-        let Err(error) = check.effects.make(&spec) else { continue };
-        let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-        let Problem { file, line, column, message, hint } = model::of_serde(&why, at.key("params"));
-        let message = format!("effect `{}`: {message}", effect.kind);
-        check.problems.push(Problem { file, line, column, message, hint });
+        self::effect(check, &spec, at.key("params"));
     }
+}
+
+/// The parameters of an effect, at their place.
+fn effect(check: &mut Check<'_>, spec: &EffectSpec, at: At<'_>) {
+    let Err(error) = check.effects.make(spec) else { return };
+    let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+    let Problem { file, line, column, message, hint } = model::of_serde(&why, at);
+    let message = format!("effect `{}`: {message}", spec.kind);
+    check.problems.push(Problem { file, line, column, message, hint });
 }
 
 fn access(check: &mut Check<'_>, access: &Access, at: At<'_>) {
