@@ -63,7 +63,7 @@ async fn agent_has_its_own_tools_only_when_its_parent_has_others() {
     let registry = Registry::new();
     let asked = register_as(
         &registry,
-        Profile::new("coder", ""),
+        Profile::new("coder", "Writes code."),
         |_| vec![reports("Coded.")],
         |agent| {
             let spec = ToolSpec::new("compile", "Compiles.", json!({ "type": "object" }));
@@ -76,7 +76,8 @@ async fn agent_has_its_own_tools_only_when_its_parent_has_others() {
     agent.run("Go.").await.expect("the run finishes");
     let request = &asked.requests()[0];
     assert_eq!(tools(request), ["compile", "task_complete"]);
-    assert!(request.system.starts_with("<completion_protocol>\n"), "{}", request.system);
+    let identity = "<identity>\nName: coder-task-1\nDescription: Writes code.\nTask: Do it.\n</identity>\n\n";
+    assert!(request.system.starts_with(&format!("{identity}<completion_protocol>\n")), "{}", request.system);
     assert!(request.system.ends_with("<instructions>\nCode.\n</instructions>"), "{}", request.system);
 }
 

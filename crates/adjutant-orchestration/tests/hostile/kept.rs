@@ -158,7 +158,9 @@ async fn tasks_of_a_task_end_with_it_when_it_launches_its_own() {
 async fn fan_out_ends_when_nothing_may_run_at_a_time_and_tasks_are_huge() {
     let mut options = adjutant_orchestration::FanOutOptions::new();
     options.max_concurrency = 0;
+    // The tasks are larger than the model's window, and shown whole all the same.
     let worker = Agent::new(answering(3, |task| says(format!("{} bytes", task.len()))));
+    let worker = adjutant_agent::Floor::off().install(worker);
     let each = adjutant_orchestration::fan_out_tool("each", "Does each.", worker, options);
     let tasks = vec!["é".repeat(500_000); 3];
     let model = adjutant_llm::ScriptedModel::new([calls("each", json!({"tasks": tasks})), says("Done.")]);

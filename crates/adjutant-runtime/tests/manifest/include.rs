@@ -1,6 +1,6 @@
 //! Agents of Markdown files.
 
-use adjutant_runtime::manifest::Instructions;
+use adjutant_runtime::manifest::{Compaction, Instructions};
 
 use crate::folder::Folder;
 
@@ -37,6 +37,21 @@ fn manifest_says_more_about_an_agent_that_it_includes() {
 }
 
 #[test]
+fn agent_file_sets_habits_middleware_and_compaction() {
+    let folder = Folder::new();
+    folder
+        .write("crew/ada.md", "---\ndescription: x\nbehavior: true\nmiddleware: [logger]\ncompaction: false\n---\nx\n");
+    let manifest = folder.read("name: whole\ninclude: [crew/*.md]\n").expect("it is right").manifest;
+    let ada = manifest.agents.iter().find(|agent| &*agent.name == "ada").expect("it is included");
+    let middleware: Vec<&str> = ada.middleware.iter().map(|name| &**name).collect();
+    assert_eq!((ada.behavior, middleware, &ada.compaction), (true, vec!["logger"], &Some(Compaction::On(false))));
+    let error = folder.wrong("name: whole\ninstructions: x\nmiddleware: [logger, logger]\ncompaction: {treshold: 1}\n");
+    for expect in ["adjutant.yaml:4:14: effect `compact`: there is no field `treshold` here", "adjutant.yaml:3:22"] {
+        assert!(error.contains(expect), "{error}");
+    }
+}
+
+#[test]
 fn problems_of_included_agents_stand_in_their_files() {
     let folder = Folder::new();
     folder.write("crew/bad.md", "---\ndescription: x\ncolour: red\n---\nx\n");
@@ -49,7 +64,7 @@ fn problems_of_included_agents_stand_in_their_files() {
     folder.write("crew/typo.md", "---\ndescription: x\ntoolbox: [files]\n---\nx\n");
     let error = folder.wrong("name: whole\ninclude: [crew/*.md]\ndelegation: {depth: 1}\n");
     insta::assert_snapshot!(error, @r#"
-    crew/bad.md:3:1: there is no field `colour` here; hint: there is `name`, `description`, `model`, `toolboxes`, `skills`, `max_turns`, `delegation`, `expertise`, `estimated_cost`, `max_concurrency`, `prefix`
+    crew/bad.md:3:1: there is no field `colour` here; hint: there is `name`, `description`, `model`, `toolboxes`, `skills`, `behavior`, `middleware`, `compaction`, `max_turns`, `delegation`, `expertise`, `estimated_cost`, …
     crew/deep.md:3:14: there is no field `deep` here; hint: there is `depth`, `handoffs`
     crew/empty.md:1:1: `description` is missing: others choose the agent by it
     crew/model.md:4:8: no provider is called "nowhere"; hint: the nearest are azure, qwen, together, openai
