@@ -44,6 +44,8 @@ pub(crate) struct TurnPlan {
     /// The changes in this request alone.
     pub(super) once: Vec<Edit>,
     pub(crate) hidden: Vec<ToolName>,
+    /// The tools without so many hidden ones, so that they are estimated once.
+    shown: Option<(usize, Toolset)>,
     pub(crate) offered: Vec<Toolset>,
     pub(crate) stop: Option<Limit>,
     reminders: Vec<Edit>,
@@ -107,7 +109,12 @@ impl<'s> Stage<'s> {
             Ok(Err(error)) => return Err(format!("effect {key} failed: {}", chain(&error))),
             Err(panic) => return Err(format!("effect {key} panicked: {}", panic_text(&*panic))),
         };
-        plan.take(effect, key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))
+        let hidden = plan.hidden.len();
+        plan.take(effect, key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))?;
+        if plan.hidden.len() > hidden {
+            plan.shown = Some((plan.hidden.len(), self.tools.hiding(&plan.hidden)));
+        }
+        Ok(())
     }
 
     /// The key of an effect's memo: its kind, and a number if it is not the first of the kind.
@@ -160,9 +167,10 @@ impl<'s> Stage<'s> {
 
     /// Returns the estimate for system prompt and tools.
     pub(super) fn overhead(&self, plan: &TurnPlan) -> u64 {
-        let tools = match plan.hidden.is_empty() {
-            true => self.tools.tokens(),
-            false => self.tools.hiding(&plan.hidden).tokens(),
+        let tools = match &plan.shown {
+            _ if plan.hidden.is_empty() => self.tools.tokens(),
+            Some((hidden, shown)) if *hidden == plan.hidden.len() => shown.tokens(),
+            _ => self.tools.hiding(&plan.hidden).tokens(),
         };
         let offered: u64 = plan.offered.iter().map(Toolset::tokens).sum();
         Estimate.count(&self.setup.system).saturating_add(tools).saturating_add(offered)
@@ -191,6 +199,7 @@ impl TurnPlan {
             edits: Vec::new(),
             once: Vec::new(),
             hidden: Vec::new(),
+            shown: None,
             offered: Vec::new(),
             stop: None,
             reminders: Vec::new(),

@@ -32,7 +32,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 18] = [
     "budget",
 ];
 /// The fields of an agent that may stand beside those of a manifest.
-pub(super) const AGENT_FIELDS: [&str; 19] = [
+pub(super) const AGENT_FIELDS: [&str; 22] = [
     "model",
     "options",
     "instructions",
@@ -41,6 +41,9 @@ pub(super) const AGENT_FIELDS: [&str; 19] = [
     "tools",
     "skills",
     "effects",
+    "behavior",
+    "middleware",
+    "compaction",
     "access",
     "limits",
     "max_turns",
