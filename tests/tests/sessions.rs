@@ -41,7 +41,11 @@ fn say() -> impl ErasedTool + 'static {
 }
 
 fn model(scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::new(scripts).info(ModelInfo { context_window: 4_000, ..ModelInfo::new("scripted/model") }))
+    Arc::new(ScriptedModel::new(scripts).info(ModelInfo {
+        context_window: 4_000,
+        max_output_tokens: 400,
+        ..ModelInfo::new("scripted/model")
+    }))
 }
 
 fn calls() -> Script {

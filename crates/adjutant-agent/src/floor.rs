@@ -30,7 +30,7 @@ const OUTPUT_PART: u64 = 8;
 /// Every agent has one. Before a request is sent whose estimate passes the window less the output, the steps act in
 /// order, until it fits; a step that fails gives way to the next. The default masks old results, takes long ones out,
 /// and at last leaves out whole turns, oldest first, and cuts what is still too long. Everything is recorded and
-/// reported under `floor`; the history keeps everything. [`Compact`] can be a step: see [`Floor::step`].
+/// reported under `floor`; the history keeps everything. [`Compact`] can be a step: see [`Floor::with_step`].
 ///
 /// [`Compact`]: https://docs.rs/adjutant-context/latest/adjutant_context/struct.Compact.html
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl Floor {
 
     /// Adds a step before the last one.
     #[must_use]
-    pub fn step(self, step: impl Effect + 'static) -> Self {
+    pub fn with_step(self, step: impl Effect + 'static) -> Self {
         let step: Arc<dyn Effect> = Arc::new(step);
         let (before, last) = self.steps.split_at(self.steps.len().saturating_sub(1));
         Self::new(before.iter().chain([&step]).chain(last).cloned())

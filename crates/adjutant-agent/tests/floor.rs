@@ -107,7 +107,7 @@ async fn floor_is_replaced_or_off_when_it_is_named() {
         Err(EffectError::new("it cannot"))
     });
     let model_1 = model(WINDOW, [done()]);
-    let agent = Floor::default().step(fails).install(Agent::new(model_1.clone()));
+    let agent = Floor::default().with_step(fails).install(Agent::new(model_1.clone()));
     agent.start_from(seeded(100)).run("Go.").await.expect("the next step makes room");
     check("a step that fails", &model_1, &agent);
     assert_eq!((model_1.requests().len(), seen.load(Ordering::Relaxed)), (1, 1));

@@ -34,24 +34,18 @@ impl LocalExecutor {
             return true;
         }
         let tools = self.tools.as_ref().unwrap_or_else(|| setup.tools.toolset()).tokens();
-        let fits = |model: &dyn Model| {
-            let info = model.info();
-            let room = room(FloorMemo::default().window(info), info, &setup.options);
-            let system = setup.system.len() as u64 / LEAST_BYTES + 1;
-            request.most(system + tools) <= room || request.most(Estimate.count(&setup.system) + tools) <= room
-        };
-        match request.chosen_model {
-            None => !fits(&*setup.model),
-            Some(_) => !fits(&*setup.chosen(request.chosen_model).0),
-        }
+        let model = self.model_of(run);
+        let info = model.info();
+        let room = room(FloorMemo::default().window(info), info, &setup.options);
+        let system = setup.system.len() as u64 / LEAST_BYTES + 1;
+        request.most(system + tools) > room && request.most(Estimate.count(&setup.system) + tools) > room
     }
 
     /// The turn is prepared once more: messages were placed since, and with them the request may not fit.
     #[cold]
     pub(super) fn outgrown(&self, run: &Run) -> Performed {
         let turn = run.turn();
-        let (model, _) = self.setup.chosen(run.request().chosen_model);
-        let limit = Some(FloorMemo::default().window(model.info()));
+        let limit = Some(FloorMemo::default().window(self.model_of(run).info()));
         let overflow = Overflow { used: None, limit };
         Performed::new(ActivityId::Ask(turn), Record::Overflowed { turn, overflow })
     }

@@ -323,7 +323,7 @@ impl Setup {
     /// `UnknownModel`: another one is never asked in its place.
     pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
         let Some(id) = chosen else { return Ok(Arc::clone(&self.model)) };
-        let known = || std::iter::once(&self.model).chain(&self.models);
+        let known = || std::iter::once(&self.model).chain(&*self.models);
         let unknown =
             || Error::UnknownModel { model: id.clone(), known: known().map(|model| model.info().id.clone()).collect() };
         known().find(|model| model.info().id == *id).map(Arc::clone).ok_or_else(unknown)

@@ -117,13 +117,13 @@ fn made(spec: &AgentSpec, tooling: &Tooling, kind: &str, params: Value) -> Resul
 fn floor(spec: &AgentSpec, tooling: &Tooling, effects: &mut Vec<Arc<dyn Effect>>) -> Result<Floor, Error> {
     let params = match &spec.compaction {
         Some(Compaction::On(false)) => return Ok(Floor::default()),
-        None => return Ok(Floor::default().step(Compact::default())),
+        None => return Ok(Floor::default().with_step(Compact::default())),
         Some(Compaction::On(true)) => Value::Null,
         Some(Compaction::With(params)) => Value::Object(params.clone()),
     };
     let compact = made(spec, tooling, "compact", params)?;
     effects.push(Arc::clone(&compact));
-    Ok(Floor::default().step(compact))
+    Ok(Floor::default().with_step(compact))
 }
 
 fn middleware(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Middleware>>, Error> {
