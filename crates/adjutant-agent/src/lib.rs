@@ -17,6 +17,7 @@ pub mod instructions;
 mod listener;
 mod mailbox;
 mod middleware;
+mod output;
 mod partial_reply;
 pub mod points;
 mod prompt;
@@ -44,6 +45,7 @@ pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
     Timeout, middleware_fn,
 };
+pub use output::{Output, OutputRun, OutputStep, OutputStream, TypedResult};
 pub use prompt::{Continue, Prompt};
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;

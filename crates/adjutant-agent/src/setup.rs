@@ -28,6 +28,7 @@ use crate::{
     hooks::{Hook, Hooks, Point},
     instructions::Instructions,
     middleware::Middleware,
+    output::Goal,
     queue::Drains,
     sections::{Section, Sections},
 };
@@ -64,6 +65,8 @@ pub struct Setup {
     pub(crate) prints: Arc<Prints>,
     /// True if the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
+    /// The answer that runs are wanted to come to, if one is.
+    pub(crate) goal: Option<Arc<Goal>>,
     /// The link of an agent under another one to its parent; none for the first.
     pub(crate) within: Option<Arc<ParentLink>>,
 }
@@ -118,6 +121,7 @@ impl Setup {
             durability: Durability::Sync,
             prints: Arc::default(),
             inherits: false,
+            goal: None,
             within: None,
         }
     }

@@ -1,11 +1,8 @@
 //! `adjutant board`: those who look after a board of tasks.
 
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
-use adjutant::{
-    llm::SystemWorld,
-    orchestration::board::{Blocker, Board, ListedTask, TaskId, TaskQuery, TaskStatus},
-};
+use adjutant::orchestration::board::{Blocker, Board, ListedTask, TaskId, TaskQuery, TaskStatus};
 use serde_json::json;
 
 use crate::{
@@ -41,7 +38,7 @@ enum TaskAction {
 
 async fn open(which: &Which) -> Result<(Board, Store), Problem> {
     let store = Store::open(&which.at).await?;
-    Ok((Board::new(store.board(&which.board)?, Arc::new(SystemWorld)), store))
+    Ok((Board::new(store.board(&which.board)?), store))
 }
 
 /// Lists tasks, and tells how to go on.

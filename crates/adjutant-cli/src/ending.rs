@@ -1,19 +1,14 @@
 //! The end of a run: what is said about it, the answer by a schema, and the exit code.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use adjutant::{
-    CancelBy, ErrorKind, Outcome, RunResult, Running,
-    llm::{self, Shaped, Violation},
-};
+use adjutant::{CancelBy, ErrorKind, Outcome, RunResult, Running, agent::Failure, llm};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
-    answer::{Answer, AnswerRequest},
     exit::Exit,
     job::Job,
-    meter::{Meter, Spent},
     plain,
     problem::Problem,
     screen::{self, Screen},
@@ -31,17 +26,21 @@ pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) ->
             return Ok(exit);
         }
     };
-    let (exit, took) = match (&result.outcome, &job.answer) {
-        (Outcome::Finished { .. }, Some(answer)) => answered(job, answer, &result, screen).await?,
+    let exit = match (&result.outcome, &result.output) {
+        (Outcome::Finished { .. }, Some(value)) => {
+            write(job, value, screen)?;
+            Exit::Finished
+        }
+        (Outcome::Finished { .. }, None) if job.wants_output => unfit("the run ended before it").report(),
         (outcome, _) => {
             stopped(job, outcome, &result, screen);
-            (Exit::of(outcome), Took::of(&result))
+            Exit::of(outcome)
         }
     };
     if job.model.left() > 0 {
         screen.tell(&format!("warning: {} exchanges of the cassette were not played", job.model.left()));
     }
-    screen.tell(&took.to_string());
+    screen.tell(&Took::of(&result).to_string());
     Ok(exit)
 }
 
@@ -51,8 +50,22 @@ pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
         (ErrorKind::Paused, _, Some(kept)) => waits::waiting(kept),
         (ErrorKind::Answers, ..) => Problem::of(Exit::Usage, error),
         (_, Some(error), Some(kept)) => trouble::of_session(error, &kept.name.0),
+        _ if let Some(Failure::Output { reason }) = error.result().and_then(failure) => unfit(reason),
         _ => of_model(job, error.model_error(), error),
     }
+}
+
+fn failure(result: &RunResult) -> Option<&Failure> {
+    match &result.outcome {
+        Outcome::Failed { failure } => Some(failure),
+        _ => None,
+    }
+}
+
+/// No answer fits the schema, for this reason.
+fn unfit(why: &str) -> Problem {
+    let problem = Problem::new(Exit::Unfit, "no answer fits the schema").because(why);
+    problem.hint("ask for less, take a simpler schema, or another model")
 }
 
 /// The problem that an error of a model is.
@@ -90,84 +103,16 @@ fn late(job: &Job<'_>) {
     Problem::new(Exit::Deadline, text).hint("--timeout sets the time").report();
 }
 
-/// Writes the answer that fits the schema; asks for it if the run did not end in it.
-async fn answered(
-    job: &Job<'_>,
-    answer: &Answer,
-    result: &RunResult,
-    screen: &mut Screen,
-) -> Result<(Exit, Took), Problem> {
-    let meter = Meter::new(Arc::clone(&job.model.model));
-    let exit = match answer.find(&result.text()) {
-        Ok(value) => write(job, &value, meter.spent(), screen)?,
-        Err(wrong) => {
-            screen.tell("the answer does not fit the schema, and is asked for again");
-            screen.wait("waiting for the model");
-            let asked = ask(job, answer, &meter, &wrong).await;
-            screen.rest();
-            match asked {
-                Ok(shaped) => write(job, &shaped.value, meter.spent(), screen)?,
-                Err(Unanswered::Run(error)) => failed(job, &error).report(),
-                Err(Unanswered::Model(error)) => unfit(job, &error),
-                Err(Unanswered::Cancelled) => {
-                    screen.tell("cancelled");
-                    Exit::Cancelled
-                }
-                Err(Unanswered::Late) => {
-                    late(job);
-                    Exit::Deadline
-                }
-            }
-        }
-    };
-    Ok((exit, Took::of(result).and(meter.spent())))
-}
-
-/// The reason why an answer did not come.
-enum Unanswered {
-    Run(adjutant::Error),
-    Model(llm::Error),
-    Cancelled,
-    Late,
-}
-
-/// Asks for the answer by itself, unless someone wishes to stop or the time is up.
-async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
-    // The parts that the engine, skills and agents add stand in every request of the run.
-    let request = job.agent.log().preview(llm::UserMessage::text("What is the answer?")).await;
-    let llm::Request { system, tools, .. } = request.map_err(Unanswered::Run)?;
-    let asked = AnswerRequest { system, tools, entries: job.agent.log().transcript(), options: job.options.clone() };
-    tokio::select! {
-        shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),
-        () = job.cancel.cancelled() => Err(Unanswered::Cancelled),
-        () = overdue(job.until) => Err(Unanswered::Late),
-    }
-}
-
-/// Says why there is no answer.
-fn unfit(job: &Job<'_>, error: &llm::Error) -> Exit {
-    match error.kind() {
-        llm::ErrorKind::Protocol | llm::ErrorKind::Invalid if job.model.cure(error).is_none() => {
-            let problem = Problem::new(Exit::Unfit, "no answer fits the schema").cause(error);
-            problem.hint("ask for less, take a simpler schema, or another model").report()
-        }
-        _ => of_model(job, Some(error), error).report(),
-    }
-}
-
 /// Writes the answer as one line.
-fn write(job: &Job<'_>, value: &Value, spent: Spent, screen: &mut Screen) -> Result<Exit, Problem> {
-    let Spent { requests, usage, cost } = spent;
+fn write(job: &Job<'_>, value: &Value, screen: &mut Screen) -> Result<(), Problem> {
     let line = if job.how.json {
-        plain::json_line(json!({
-            "event": "answer", "value": value, "requests": requests, "usage": usage, "cost": cost,
-        }))
+        plain::json_line(json!({ "event": "answer", "value": value }))
     } else {
         plain::json_line(value)
     };
     // The run has finished, even if nobody reads this line.
     screen::is_read(screen.write(&line))?;
-    Ok(Exit::Finished)
+    Ok(())
 }
 
 /// Waits until the time of `--timeout` is up; for ever without it.

@@ -84,12 +84,12 @@ impl View {
         Self { show: Show::new(TextDisplay::Live), tree: TreeView::default() }
     }
 
-    /// Returns the view that shows events as the options ask.
-    pub(crate) fn of(how: &How) -> Self {
-        let said = match (how.last, &how.schema) {
+    /// Returns the view that shows events as the options ask; of a run with a wanted answer, nothing but that.
+    pub(crate) fn of(how: &How, wants_output: bool) -> Self {
+        let said = match (how.last, wants_output) {
             (true, _) => TextDisplay::Last,
-            (false, Some(_)) => TextDisplay::Nothing,
-            (false, None) => TextDisplay::Live,
+            (false, true) => TextDisplay::Nothing,
+            (false, false) => TextDisplay::Live,
         };
         let show = Show::new(said);
         Self { show: if how.show_thinking { show.with_thinking() } else { show }, tree: TreeView::default() }

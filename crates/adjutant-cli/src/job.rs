@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use adjutant::{
     Agent, Cancel, Limits, Prompt, RunBuilder,
     agent::MemoryJournal,
-    llm::{FixedWorld, Options, SystemWorld},
+    llm::{FixedWorld, SystemWorld},
     runtime::{Engine, Lead, Resolved, Store as Opened},
     tools::{Ask, Toolbox, Tools},
 };
@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
-    answer::Answer,
     args::How,
     chosen_model::ChosenModel,
     exit::Exit,
@@ -28,9 +27,9 @@ use crate::{
 pub(crate) struct Job<'a> {
     pub(crate) how: &'a How,
     pub(crate) model: ChosenModel,
-    pub(crate) answer: Option<Answer>,
-    pub(crate) options: Options,
     pub(crate) agent: Agent,
+    /// True if its answer should fit a schema.
+    pub(crate) wants_output: bool,
     pub(crate) cancel: Cancel,
     /// The time by which everything must have ended.
     pub(crate) until: Option<Instant>,
@@ -78,10 +77,9 @@ impl<'a> Job<'a> {
         } else if how.take_over {
             agent = agent.take_over();
         }
-        let mut options = engine.options();
-        if let Some(answer) = &answer {
-            options = answer.options(options, &*model.model);
-            agent = agent.options(options.clone());
+        let wants_output = answer.is_some();
+        if let Some(answer) = answer {
+            agent = agent.output(answer);
         }
         if is_unlimited {
             agent = agent.limits(Limits { max_turns: None, ..Limits::default() });
@@ -89,7 +87,7 @@ impl<'a> Job<'a> {
         // A clock that stands still knows no deadline.
         let within = how.timeout.filter(|_| !model.is_played());
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        Ok(Self { how, model, answer, options, agent, cancel, until, kept })
+        Ok(Self { how, model, agent, wants_output, cancel, until, kept })
     }
 
     /// Lets go of the session.

@@ -25,7 +25,6 @@ mod interrupt;
 mod job;
 mod manifest;
 mod memory;
-mod meter;
 mod models;
 mod named;
 mod near;

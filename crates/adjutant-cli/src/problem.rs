@@ -59,6 +59,12 @@ impl Problem {
         self
     }
 
+    /// Adds what caused it, in words.
+    pub(crate) fn because(mut self, why: &str) -> Self {
+        self.causes.push(why.to_owned());
+        self
+    }
+
     /// Adds an error of a library that caused it, with its sources. A cure that it names is taken out of its text.
     pub(crate) fn cause_of(mut self, error: &dyn Error) -> Self {
         let Self { message, causes, hint, .. } = Self::of(self.exit, error);

@@ -44,7 +44,7 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
         Agent::new(OfflineModel::new()).name(run_manifest::NAME).journal(kept.store.journal()).session(kept.name);
     let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
     let mut screen = Screen::new(chatter);
-    let mut view = View::of(&args.how);
+    let mut view = View::of(&args.how, args.how.schema.is_some());
     let mut events = agent.log().events_after(Seq(0));
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| Problem::of(Exit::Failed, &error))?;

@@ -79,7 +79,9 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     if !left.info.is_owned || args.how.take_over {
         run::ask(&store.sessions(), &left.info, &made).await?;
     }
-    let job = Job::new(&args.how, made, model, cancel, Some(&store), Some(left.kept)).await?;
+    let mut job = Job::new(&args.how, made, model, cancel, Some(&store), Some(left.kept)).await?;
+    // A run comes to what it was begun with.
+    job.wants_output = left.run.output().is_some();
     take(&job, &screen).await?;
     let resumed = job.agent.resume(given);
     // Whoever wrote the file of an imported session does not tell the agent what to do.

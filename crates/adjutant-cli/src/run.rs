@@ -82,7 +82,7 @@ pub(crate) fn begin(is_quiet: bool, is_json: bool) -> Result<(Cancel, Chatter), 
 /// Follows a run to its end, and says how it ended.
 pub(crate) async fn finish(running: Running, job: &Job<'_>, screen: &mut Screen) -> Result<Exit, Problem> {
     let saving = if job.kept.is_some() { Saving::Soon } else { Saving::Never };
-    let mut view = View::of(job.how);
+    let mut view = View::of(job.how, job.wants_output);
     let ended = follow(running, job.how, saving, &mut view, screen).await;
     screen.rest();
     view.tell_tree(screen);

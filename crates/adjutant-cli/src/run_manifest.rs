@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use adjutant::{
+    agent::Output,
     orchestration::Definition,
     runtime::{
         Manifest,
@@ -12,10 +13,11 @@ use adjutant::{
     toolkit::Files,
     tools::Tools,
 };
+use serde_json::Value;
 
 use crate::{
     agent_files::AgentFiles,
-    answer::Answer,
+    answer,
     args::{AgentChoice, How, MaxTurns},
     exit::Exit,
     near,
@@ -48,7 +50,7 @@ pub(crate) struct RunManifest {
     pub(crate) manifest: Manifest,
     pub(crate) files: Tools,
     pub(crate) skills: Skills,
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<Output<Value>>,
     /// The tools whose calls wait for approval.
     pub(crate) asked: BTreeSet<String>,
     agent_files: AgentFiles,
@@ -64,11 +66,11 @@ impl RunManifest {
         let files = files
             .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
             .toolbox();
-        let answer = how.schema.as_deref().map(Answer::read).transpose()?;
+        let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
-        manifest.agents = agents(how, &agent_files, &skills, answer.as_ref())?;
+        manifest.agents = agents(how, &agent_files, &skills)?;
         manifest.entry_agent = manifest.agents[0].name.clone();
         manifest.name = manifest.entry_agent.clone();
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
@@ -119,7 +121,7 @@ impl RunManifest {
 }
 
 /// The agent that answers, and then those that it can give tasks to.
-fn agents(how: &How, files: &AgentFiles, skills: &Skills, answer: Option<&Answer>) -> Result<Vec<AgentSpec>, Problem> {
+fn agents(how: &How, files: &AgentFiles, skills: &Skills) -> Result<Vec<AgentSpec>, Problem> {
     let (mut lead, mut others) = (None, Vec::new());
     for definition in &files.used {
         check(definition, &how.agents, skills)?;
@@ -139,9 +141,6 @@ fn agents(how: &How, files: &AgentFiles, skills: &Skills, answer: Option<&Answer
         (MaxTurns::AtMost(turns), own) => Some(own.map_or(turns, |own| own.min(turns))),
         (MaxTurns::Unlimited, own) => own,
     };
-    if let (Some(answer), Some(Instructions::Text(text))) = (answer, &mut lead.instructions) {
-        *text = format!("{text}\n\n{}", answer.instructions()).into();
-    }
     let board = ToolboxChoice::Name(BOARD.into());
     if how.agents.board.is_some() && !lead.toolboxes.contains(&board) {
         lead.toolboxes.push(board);

@@ -108,6 +108,9 @@ impl Show {
             EventKind::ToolFinished { call, name, result, duration } => {
                 self.finish(*call, name.as_str(), result, *duration)
             }
+            EventKind::OutputRefused { left: 1.., .. } => {
+                vec![DisplayLine::Told("the answer does not fit the schema, and is asked for again".to_owned())]
+            }
             EventKind::RunFinished { result } => self.end(result),
             _ => Vec::new(),
         }

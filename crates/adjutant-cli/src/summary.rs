@@ -7,7 +7,7 @@ use adjutant::{
     llm::{NanoUsd, Usage},
 };
 
-use crate::{amount::grouped, meter::Spent};
+use crate::amount::grouped;
 
 /// The turns, calls, tokens and cost of a run; shown for example as `turns 2, calls 3, tokens 1,234 in / 56 out, cost
 /// $0.0012`.
@@ -27,16 +27,6 @@ impl Took {
         // Unknown, if already what the agent itself cost is.
         let cost = result.cost.and(result.total_cost);
         Self { turns, calls, usage: result.total_usage, cost }
-    }
-
-    /// Adds what an answer took beside the run.
-    pub(crate) fn and(self, spent: Spent) -> Self {
-        Self {
-            turns: self.turns + spent.requests,
-            usage: self.usage + spent.usage,
-            cost: self.cost.zip(spent.cost).map(|(run, answer)| run + answer),
-            ..self
-        }
     }
 }
 

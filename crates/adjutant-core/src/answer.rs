@@ -39,12 +39,13 @@ pub async fn collect_text(events: impl Stream<Item = Event>) -> Result<String, E
 }
 
 impl RunResult {
-    /// The text of the answer that the run came to.
+    /// The text of the answer that the run came to; JSON if an answer of a form was wanted.
     ///
     /// # Errors
     /// `Failed` if the run failed, `Unanswered` if it was cancelled, waits, or ended without a text.
     pub fn answer(self: Arc<Self>) -> Result<String, Error> {
         let text = match &self.outcome {
+            Outcome::Finished { .. } | Outcome::Limit { .. } if let Some(output) = &self.output => output.to_string(),
             Outcome::Finished { reply, .. } => said(reply),
             Outcome::Limit { .. } => self.reply.as_deref().map(said).unwrap_or_default(),
             Outcome::Failed { .. } => return Error::of_result(Self::clone(&self)).map(|_| String::new()),

@@ -1,6 +1,8 @@
 //! The one error of this crate.
 
-use std::{error, sync::Arc, time::Duration};
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
 
 use adjutant_llm::ModelId;
 
@@ -13,23 +15,20 @@ use crate::{
 };
 
 /// The reason why a run did not happen, or failed; [`kind`](Error::kind) tells what to do about it.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// Another run of the session is being performed.
-    #[error("the session is running already; hint: `new_session` starts one of its own")]
     Busy,
     /// The queue holds as many messages as it may.
-    #[error("the message cannot be queued: {0} wait already")]
     Full(usize),
     /// Nothing in the prompt can be answered.
-    #[error("the prompt cannot be sent: {0}")]
     Prompt(&'static str),
     /// The run waits for these answers and takes no prompt.
-    #[error("the session has a run that waits for answers to: {}; hint: `resume`", names(.0))]
     Paused(Vec<PauseId>),
+    /// The answer that is wanted of the run cannot be asked for.
+    Output(adjutant_llm::Error),
     /// The answers are not those that the run waits for.
-    #[error("the answers do not match what the run waits for: {0}")]
     Answers(Arc<str>),
     /// The run goes by a model that the agent does not know.
     #[error("the run goes by {model}, which the agent does not know (it knows {}); hint: give it to `resume` with `model`, or another one to go on with", .known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
@@ -40,22 +39,16 @@ pub enum Error {
         known: Vec<ModelId>,
     },
     /// The run failed with this result, by the model's error.
-    #[error("the model call failed")]
-    Model(Arc<RunResult>, #[source] adjutant_llm::Error),
+    Model(Arc<RunResult>, adjutant_llm::Error),
     /// The run failed with this result, by something else.
-    #[error("the run failed: {1}")]
     Failed(Arc<RunResult>, Failure),
     /// The run came to no text.
-    #[error("the agent did not answer: {}", .0.as_ref().map_or_else(|| "its events ended early".into(), |it| format!("the run is {}", it.outcome.kind())))]
     Unanswered(Option<Arc<RunResult>>),
     /// The log could not be written or read.
-    #[error("the log could not be used")]
-    Journal(#[from] JournalError),
+    Journal(JournalError),
     /// The log does not fold.
-    #[error("the log does not fold")]
-    Illegal(#[from] Illegal),
+    Illegal(Illegal),
     /// An executor has nothing in flight and nothing that could arrive.
-    #[error("the run waits, but nothing is in flight")]
     Stuck,
 }
 
@@ -67,7 +60,7 @@ pub enum ErrorKind {
     Busy,
     /// The queue is full; wait until some of it was placed, or take something back.
     Full,
-    /// The prompt cannot be sent.
+    /// The prompt cannot be sent, or what is wanted as the answer cannot be asked for.
     Prompt,
     /// The session has a run that waits for answers; give them with `resume`, or cancel it.
     Paused,
@@ -116,7 +109,7 @@ impl Error {
         match self {
             Self::Busy => ErrorKind::Busy,
             Self::Full(_) => ErrorKind::Full,
-            Self::Prompt(_) => ErrorKind::Prompt,
+            Self::Prompt(_) | Self::Output(_) => ErrorKind::Prompt,
             Self::Paused(_) => ErrorKind::Paused,
             Self::Answers(_) => ErrorKind::Answers,
             Self::UnknownModel { .. } => ErrorKind::Model,
@@ -163,6 +156,61 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         let log = self.journal_error().and_then(JournalError::retry_after);
         log.or_else(|| self.model_error()?.retry_after())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("the session is running already; hint: `new_session` starts one of its own"),
+            Self::Full(waiting) => write!(f, "the message cannot be queued: {waiting} wait already"),
+            Self::Prompt(why) => write!(f, "the prompt cannot be sent: {why}"),
+            Self::Paused(pauses) => {
+                write!(f, "the session has a run that waits for answers to: {}; hint: `resume`", names(pauses))
+            }
+            Self::Answers(why) => write!(f, "the answers do not match what the run waits for: {why}"),
+            Self::Output(error) => write!(f, "the wanted answer cannot be asked for: {error}"),
+            Self::Model(_, error) => error.fmt(f),
+            Self::Failed(_, failure) => write!(f, "the run failed: {failure}"),
+            Self::Unanswered(None) => f.write_str("the agent did not answer: its events ended early"),
+            Self::Unanswered(Some(result)) => {
+                write!(f, "the agent did not answer: the run is {}", result.outcome.kind())
+            }
+            Self::Journal(error) => error.fmt(f),
+            Self::Illegal(error) => write!(f, "the log does not fold: {error}"),
+            Self::Stuck => f.write_str("the run waits, but nothing is in flight"),
+        }
+    }
+}
+
+impl error::Error for Error {
+    /// What lies behind the error that this one says: that one is [`model_error`](Error::model_error) or
+    /// [`journal_error`](Error::journal_error).
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Output(error) | Self::Model(_, error) => error.source(),
+            Self::Failed(_, Failure::Model { error }) => error.source(),
+            Self::Journal(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Cause::lines(self, f)
+    }
+}
+
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<Illegal> for Error {
+    fn from(error: Illegal) -> Self {
+        Self::Illegal(error)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     outcome::{CancelBy, Limit, Outcome},
     pause,
     pause::{Pause, PauseId},
-    record::{Admission, EffectReport, Lane, Record},
+    record::{Admission, EffectReport, Lane, OutputVerdict, Record},
     report::RunResult,
 };
 
@@ -188,6 +188,13 @@ pub enum EventKind {
         /// The call that it was about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
+    },
+    /// The answer is not what was wanted of the run; the model is sent back, unless no time is left for that.
+    OutputRefused {
+        /// The reason, as the model is told.
+        reason: Arc<str>,
+        /// The number of times that the model may still be sent back; the run fails at 0.
+        left: u32,
     },
     /// The run, or a call of it, waits for the outside.
     Paused {
@@ -444,6 +451,9 @@ impl Events {
             Record::Denied { point, reason, call } => {
                 show(EventKind::Denied { point: Arc::clone(point), reason: Arc::clone(reason), call: *call });
             }
+            Record::OutputChecked { verdict: OutputVerdict::Refused { reason, left }, .. } => {
+                show(EventKind::OutputRefused { reason: Arc::clone(reason), left: *left });
+            }
             Record::Settled { change, .. } => {
                 appended(&change.edits, added).for_each(&mut show);
                 show(EventKind::TurnFinished);
@@ -457,6 +467,7 @@ impl Events {
                 show(EventKind::App { kind: Arc::clone(kind), version: *version, data: Box::new(data.clone()) });
             }
             Record::Seeded { .. }
+            | Record::OutputChecked { .. }
             | Record::Configured { .. }
             | Record::Heard { .. }
             | Record::Billed { .. }

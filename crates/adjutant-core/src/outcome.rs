@@ -137,6 +137,11 @@ pub enum Failure {
         /// The reason.
         reason: Arc<str>,
     },
+    /// No answer of the model was what was wanted of the run.
+    Output {
+        /// What is wrong with the last one, as the model would have been told.
+        reason: Arc<str>,
+    },
     /// The instructions could not be made.
     Instructions {
         /// The error, in words.
@@ -194,6 +199,7 @@ impl Failure {
             Failure::Log { .. } => "log",
             Failure::Denied { .. } => "denied",
             Failure::Guardrail { .. } => "guardrail",
+            Failure::Output { .. } => "output",
             Failure::Instructions { .. } => "instructions",
             Failure::Middleware { .. } => "middleware",
             Failure::Activity { .. } => "act",
@@ -209,6 +215,7 @@ impl fmt::Display for Failure {
             Failure::Filtered { .. } => f.write_str("a content filter stopped the reply"),
             Failure::Denied { point, reason } => write!(f, "denied at {point}: {reason}"),
             Failure::Guardrail { by, reason } => write!(f, "rejected by {by}: {reason}"),
+            Failure::Output { reason } => write!(f, "no answer is what was wanted: {reason}"),
             Failure::Instructions { message } => write!(f, "no instructions: {message}"),
             Failure::Log { message } | Failure::Middleware { message } | Failure::Activity { message, .. } => {
                 f.write_str(message)

@@ -5,6 +5,7 @@ mod admission;
 mod config;
 mod heard;
 mod make;
+mod output;
 mod parts;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub use admission::Admission;
 pub use config::{Config, Difference};
 pub use heard::AcknowledgedPart;
+pub use output::{OutputVerdict, OutputWish};
 pub use parts::{EffectReport, Lane, Memo, Revised, RunChange, Terms};
 
 use crate::{
@@ -288,6 +290,13 @@ pub enum Record {
         /// The call that it was about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
+    },
+    /// The answer of a turn was held against what the run is wanted to come to.
+    OutputChecked {
+        /// The turn.
+        turn: TurnNo,
+        /// The judgement.
+        verdict: OutputVerdict,
     },
     /// A turn is over.
     Settled {

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{CallId, CallResult, Entry, NanoUsd, Reply, ToolName, Usage};
 use adjutant_tool::Identity;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use crate::{number::RunNo, outcome::Outcome, pause::Pause};
 
@@ -38,6 +39,14 @@ pub struct RunResult {
     pub turns: u32,
     /// The time that it took.
     pub duration: Duration,
+    /// The answer that was wanted of the run as JSON, if one was wanted and the run came to it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub output: Option<Arc<Value>>,
+}
+
+/// `null` is an answer like any.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Arc::<Value>::deserialize(from).map(Some)
 }
 
 /// A report of one call.
@@ -81,12 +90,21 @@ impl RunResult {
             total_cost: None,
             turns: 0,
             duration: Duration::ZERO,
+            output: None,
         }
     }
 
     /// The text of the last reply; empty if none came.
     pub fn text(&self) -> String {
         self.reply.as_ref().map(|reply| reply.text()).unwrap_or_default()
+    }
+
+    /// The answer that was wanted of the run, read as a type; `None` if none was wanted, or the run did not come to it.
+    ///
+    /// # Errors
+    /// If it is no value of that type.
+    pub fn output_as<T: DeserializeOwned>(&self) -> Option<serde_json::Result<T>> {
+        self.output.as_deref().map(T::deserialize)
     }
 
     /// True if the run finished by itself.

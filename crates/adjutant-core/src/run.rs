@@ -8,6 +8,7 @@ mod evolve;
 mod explain;
 mod frozen;
 mod next;
+mod output;
 mod pauses;
 mod request;
 mod slots;
@@ -134,6 +135,9 @@ struct Current {
     cancel: Option<CancelBy>,
     failure: Option<Failure>,
     outcome: Option<Outcome>,
+    /// The answer that it is wanted to come to, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<Box<output::Wanted>>,
 }
 
 /// A pause of a run.
@@ -277,6 +281,7 @@ impl Run {
             total_cost: NanoUsd::sum_known(current.cost, current.spent_cost),
             turns: current.turns,
             duration: Duration::from_millis(current.ended_ms.saturating_sub(current.began_ms)),
+            output: current.answer(),
         })
     }
 

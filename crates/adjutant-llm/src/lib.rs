@@ -49,7 +49,7 @@ pub use options::{Cache, Format, Options, ToolChoice};
 pub use request::{Request, ToolDecl};
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
-pub use structured::{Shape, Shaped, complete_as, complete_json};
+pub use structured::{PartialAnswer, Shape, Shaped, complete_as, complete_json};
 pub use tokens::Estimate;
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;

@@ -2,6 +2,7 @@
 
 mod ask;
 mod form;
+mod partial;
 mod read;
 
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -14,7 +15,11 @@ use self::{
     ask::{Mode, StructuredExchange},
     form::Form,
 };
-use crate::{Error, ErrorKind, FinishReason, Format, Model, NanoUsd, Reply, Request, Usage};
+use crate::{
+    Error, ErrorKind, FinishReason, Format, Model, ModelInfo, NanoUsd, Options, Reply, Request, Usage, UserMessage,
+};
+
+pub use self::partial::PartialAnswer;
 
 /// The number of times that a model may repair its answer, unless it is set.
 const REPAIRS: u32 = 2;
@@ -109,6 +114,55 @@ impl<T: DeserializeOwned> Shape<T> {
             repairs += 1;
             asked.repair(&reply, mode, &self.form, &wrong)?;
         }
+    }
+
+    /// The name, and the schema as it was given: what [`of`](Self::of) makes the same shape of.
+    pub fn given(&self) -> Format {
+        self.form.given()
+    }
+
+    /// The request of an agent that works with its tools until it answers in this shape, asked in the way of the model.
+    ///
+    /// # Errors
+    /// `Invalid` if a tool of the request has the name of the shape.
+    pub fn within(&self, request: Request, info: &ModelInfo) -> Result<Request, Error> {
+        let mode = Mode::of(info, &request.options);
+        ask::beside(request, mode, &self.form)
+    }
+
+    /// The same for the last request of an agent: its tools are shown, but not to be called.
+    ///
+    /// # Errors
+    /// `Invalid` if a tool of the request has the name of the shape.
+    pub fn at_last(&self, request: Request, info: &ModelInfo) -> Result<Request, Error> {
+        let mode = Mode::of(info, &request.options);
+        ask::prepare(request, info, mode, &self.form)
+    }
+
+    /// The answer in a reply to such a request, or what is wrong with it, in words for the model; `None` if the reply
+    /// is none and the work goes on.
+    pub fn read(&self, reply: &Reply) -> Option<Result<Value, String>> {
+        Some(read::within(reply, &self.form)?.map_err(|wrong| read::misfit(&wrong)))
+    }
+
+    /// The same shape, whose answers are read as JSON.
+    pub fn untyped(&self) -> Shape<Value> {
+        Shape { form: Arc::clone(&self.form), repairs: self.repairs, reads: PhantomData }
+    }
+
+    /// Says that a value which fits the schema is not an answer all the same.
+    pub fn misfit(error: &serde_json::Error) -> String {
+        read::misfit(&[read::whole(error.to_string())])
+    }
+
+    /// Says what is wrong with an answer, and asks for it again in the way of the model.
+    pub fn again(&self, info: &ModelInfo, options: &Options, wrong: &str) -> UserMessage {
+        ask::again(Mode::of(info, options), &self.form, wrong)
+    }
+
+    /// Reads the answer while it comes.
+    pub fn partial(&self) -> PartialAnswer {
+        PartialAnswer::new(Arc::clone(&self.form))
     }
 
     fn hopeless(&self, attempts: u32, wrong: &[crate::Violation]) -> Error {

@@ -7,6 +7,8 @@
 mod fallback;
 #[path = "json.rs"]
 mod json;
+#[path = "partial.rs"]
+mod partial;
 #[path = "rate_limit.rs"]
 mod rate_limit;
 #[path = "replay.rs"]

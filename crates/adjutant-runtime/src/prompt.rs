@@ -60,10 +60,12 @@ pub trait Prompter: Send + Sync {
     /// `Conflict` if no run of the session waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
-    /// An object that fits a schema. It stands for itself: no session, no tools.
+    /// An object that fits a schema: what the agent comes to in a session, with its tools; without a session it stands
+    /// for itself.
     ///
     /// # Errors
-    /// `Invalid` if the schema is missing or none, `Agent` if the model gave no object that fits.
+    /// `Invalid` if the schema is missing or none, or if agents that hand a conversation over are asked in a session;
+    /// `Agent` if no object that fits was given. With a session, also as `prompt`.
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error>;
 
     /// The newest messages of a session, or those before a mark, oldest first.
@@ -145,6 +147,9 @@ pub struct ObjectRequest {
     /// A description of the object, for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_description: Option<Arc<str>>,
+    /// The session, whose agent works with its tools until it answers; without it, the model is asked once, by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
 }
 
 /// A request for messages.
@@ -262,13 +267,19 @@ impl ResumeRequest {
 impl ObjectRequest {
     /// An object that fits this schema.
     pub fn new(prompt: impl Into<Arc<str>>, schema: Value) -> Self {
-        Self { prompt: prompt.into(), schema, schema_name: None, schema_description: None }
+        Self { prompt: prompt.into(), schema, schema_name: None, schema_description: None, session: None }
     }
 
     /// Says what the object is called: 1 to 64 letters, digits, `_` and `-`.
     #[must_use]
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
         Self { schema_name: Some(name.into()), ..self }
+    }
+
+    /// Names the session that it is asked for in.
+    #[must_use]
+    pub fn session(self, name: impl Into<Arc<str>>) -> Self {
+        Self { session: Some(name.into()), ..self }
     }
 
     /// Says what the object is.

@@ -58,7 +58,10 @@ pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) ->
 
 fn answer(result: &RunResult) -> Result<CallResult, ToolError> {
     let ended = match &result.outcome {
-        Outcome::Finished { .. } => return Ok(CallResult::ok(result.text())),
+        Outcome::Finished { .. } => {
+            let wanted = result.output.as_ref().map(|value| value.to_string());
+            return Ok(CallResult::ok(wanted.unwrap_or_else(|| result.text())));
+        }
         Outcome::Limit { limit } => format!("the agent reached its limit of {limit}"),
         Outcome::Cancelled { by } => format!("the agent was stopped by {by}"),
         Outcome::Failed { failure } => format!("the agent failed: {failure}"),

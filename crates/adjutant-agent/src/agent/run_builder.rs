@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::Agent;
 use crate::{
     begin::{Begin, Bounds},
+    output::Goal,
     prompt::Prompt,
     running::Running,
     session::{Session, Start},
@@ -146,6 +147,11 @@ impl RunBuilder {
             State::Live(running) => Ok(running),
             State::Over => Err(Error::Stuck),
         }
+    }
+
+    /// Sets what the run is wanted to come to.
+    pub(crate) fn wanting(self, goal: Arc<Goal>) -> Self {
+        self.with(|idle| Arc::make_mut(&mut idle.setup).goal = Some(goal))
     }
 
     fn with(mut self, change: impl FnOnce(&mut Idle)) -> Self {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use adjutant_core::{Durability, Lane, Limits, Pause};
 use adjutant_llm::{Custom, Effort, Model, Options, UserMessage};
 use adjutant_tool::{Answer, Ask, ErasedTool, Identity, ToolSpec, Toolbox, Tools};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Agent;
@@ -14,6 +15,7 @@ use crate::{
     hooks::{Hook, Hooks, Point},
     instructions::Instructions,
     middleware::Middleware,
+    output::Output,
     queue::Drain,
     sections::{Section, Sections},
     setup::{CallOptions, Setup},
@@ -52,6 +54,12 @@ impl Agent {
     #[must_use]
     pub fn sections(self, sections: &Sections) -> Self {
         self.with(|setup| setup.sections(sections))
+    }
+
+    /// Sets the answer that each run is wanted to come to: [`RunResult::output`](adjutant_core::RunResult::output).
+    #[must_use]
+    pub fn output<T: DeserializeOwned>(self, output: Output<T>) -> Self {
+        self.with(|setup| Setup { goal: Some(output.goal()), ..setup })
     }
 
     /// Sets what instructions and sections know by a name.

@@ -11,8 +11,8 @@ use std::{
 
 use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolName,
-    Usage,
+    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolChoice,
+    ToolName, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -104,7 +104,8 @@ impl LocalExecutor {
     /// Asks with what is left of a budget, or with tools that must be resolved first.
     #[cold]
     fn ask_with(&mut self, run: &Run, turn: TurnNo, request: Request, asker: Asker) {
-        let (fund, restore) = (self.fund(run, &request), self.restore(run));
+        let dressed = asker.dressed(request.clone()).ok();
+        let (fund, restore) = (self.fund(run, dressed.as_ref().unwrap_or(&request)), self.restore(run));
         let restore = restore.map(|restore| (restore, run.request().hidden.to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
         let ask = move |request: Request| async move {
@@ -155,8 +156,27 @@ impl Asker {
         }
     }
 
+    /// The request with what asks for the wanted answer, if one is wanted.
+    fn dressed(&self, request: Request) -> Result<Request, Error> {
+        match &self.feed.setup.goal {
+            None => Ok(request),
+            // No tool may be called any more.
+            Some(goal) if request.options.tool_choice == ToolChoice::None => {
+                goal.shape.at_last(request, self.model.info())
+            }
+            Some(goal) => goal.shape.within(request, self.model.info()),
+        }
+    }
+
     async fn ask(self, request: Request) -> Performed {
         let turn = self.place.turn;
+        let request = match self.dressed(request) {
+            Ok(request) => request,
+            Err(error) => {
+                let act = ActivityId::Ask(turn);
+                return Performed::new(act, Record::Broke { act, failure: Failure::Model { error } });
+            }
+        };
         let attempt = request.attempt;
         let stream = self.model.stream(request);
         let at_ms = self.feed.setup.world.now_ms();

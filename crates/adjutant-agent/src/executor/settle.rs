@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Closed, Error, Failure, NextStep, Record, Run, RunChange, TurnNo};
-use adjutant_llm::{ErrorKind, Warning, WarningKind};
+use adjutant_core::{ActivityId, Closed, Error, Failure, NextStep, OutputVerdict, Record, Run, RunChange, TurnNo};
+use adjutant_llm::{Edit, Entry, ErrorKind, Warning, WarningKind};
 
 use super::{LocalExecutor, Performed, queue::Poller};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
+    output::{Judged, Judging},
     points::{AfterTurn, NextTurn},
 };
 
@@ -17,29 +18,37 @@ struct Settling {
     feed: Arc<EventSink>,
     poller: Poller,
     turn: TurnNo,
-    ahead: NextStep,
+    /// What comes next if no answer was given, one that was refused, one that was accepted.
+    ahead: [NextStep; 3],
+    judging: Option<Judging>,
 }
 
 impl LocalExecutor {
     /// Settles a turn if there is nobody to ask and nothing to place.
     pub(super) fn settled(&self, turn: TurnNo) -> Option<Record> {
         let hooks = &self.setup.hooks;
-        let is_asked = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>() || self.queue.queues().is_used();
+        let is_asked = self.setup.goal.is_some()
+            || hooks.hears::<NextTurn>()
+            || hooks.hears::<AfterTurn>()
+            || self.queue.queues().is_used();
         (!is_asked).then(|| Record::settled(turn))
     }
 
     #[cold]
     pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
-        let (act, ahead) = (ActivityId::Settle(turn), run.waiting().ahead(false));
+        let act = ActivityId::Settle(turn);
+        let judging = Judging::new(&self.setup, run);
         let hooks = &self.setup.hooks;
         let watched = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>();
         let (closed, poller) = (if watched { run.waiting().closed() } else { None }, self.poller(self.place));
-        if closed.is_none() && !poller.is_asked() {
+        let ahead = |checked| run.waiting().ahead(false, checked);
+        if closed.is_none() && judging.is_none() && !poller.is_asked() {
             let mut performed = Performed::new(act, Record::settled(turn));
-            performed.records.extend(poller.poll_now(ahead));
+            performed.records.extend(poller.poll_now(ahead(None)));
             return Some(performed);
         }
-        let settling = Settling { feed: Arc::clone(&self.feed), poller, turn, ahead };
+        let ahead = [None, Some(false), Some(true)].map(ahead);
+        let settling = Settling { feed: Arc::clone(&self.feed), poller, turn, ahead, judging };
         self.perform_unless_stopped(act, async move {
             Performed { records: settling.records(closed).await.into(), ..Performed::nothing(act) }
         });
@@ -49,16 +58,37 @@ impl LocalExecutor {
 
 impl Settling {
     /// Hooks first, then the queues: what stops the run leaves them as they are.
-    async fn records(self, closed: Option<Closed>) -> Vec<Record> {
-        let (stop, change) = match closed {
+    async fn records(mut self, closed: Option<Closed>) -> Vec<Record> {
+        let judged = match self.judging.take() {
+            Some(judging) => Some(judging.judge().await),
+            None => None,
+        };
+        let checked = |verdict| Record::OutputChecked { turn: self.turn, verdict };
+        if let Some(Judged { verdict: OutputVerdict::Refused { reason, left: 0 }, .. }) = judged {
+            let failure = Failure::Output { reason: Arc::clone(&reason) };
+            let broke = Record::Broke { act: ActivityId::Settle(self.turn), failure };
+            return vec![checked(OutputVerdict::Refused { reason, left: 0 }), broke];
+        }
+        let (stop, mut change) = match closed {
             Some(closed) => match self.ask(closed).await {
                 Ok(said) => said,
                 Err(ended) => return ended,
             },
             None => (false, RunChange::default()),
         };
-        let ahead = if stop { NextStep::Ends } else { self.ahead };
-        let mut records = vec![Record::Settled { turn: self.turn, stop, change }];
+        let [unanswered, refused, accepted] = self.ahead;
+        let mut records = Vec::new();
+        let ahead = match judged {
+            None => unanswered,
+            Some(Judged { verdict, again }) => {
+                records.push(checked(verdict));
+                let is_accepted = again.is_none();
+                change.edits.extend(again.filter(|_| !stop).map(|again| Edit::Append { entry: Entry::User(again) }));
+                if is_accepted { accepted } else { refused }
+            }
+        };
+        let ahead = if stop { NextStep::Ends } else { ahead };
+        records.push(Record::Settled { turn: self.turn, stop, change });
         records.extend(self.poller.poll(ahead).await);
         records
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, Record, Terms};
+use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, OutputWish, Record, Terms};
 use adjutant_llm::{Entry, Reply};
 
 use super::drive_setup::{DriveSetup, Never};
@@ -121,12 +121,13 @@ impl DriveSetup<'_> {
             Begin::Run { prompts, limits, terms } => (prompts, limits, terms),
             Begin::Resume { answers, bounds, terms, .. } => {
                 let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
-                return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms.as_deref()) }];
+                return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms.as_deref(), None) }];
             }
             Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
         };
         let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
-        let (limits, terms) = (limits.clone(), self.terms(terms.as_deref()));
+        let output = self.setup.goal.as_ref().map(|goal| Arc::new(goal.wish()));
+        let (limits, terms) = (limits.clone(), self.terms(terms.as_deref(), output));
         let began = Record::Began { run: self.run, prompts, limits, terms };
         let Some(reply) = answer else { return vec![began] };
         let turn = adjutant_core::TurnNo(self.core.run.turn().0 + 1);
@@ -140,13 +141,14 @@ impl DriveSetup<'_> {
     }
 
     /// What this drive goes by that the log does not know.
-    fn terms(&self, said: Option<&Terms>) -> Option<Box<Terms>> {
+    fn terms(&self, said: Option<&Terms>, output: Option<Arc<OutputWish>>) -> Option<Box<Terms>> {
         let known = self.core.run.terms().and_then(|known| known.system.as_deref());
         let is_new = known.unwrap_or_default() != &*self.setup.system;
-        if !is_new && said.is_none() {
+        if !is_new && said.is_none() && output.is_none() {
             return None;
         }
         let mut terms = said.cloned().unwrap_or_default();
+        terms.output = output;
         terms.system = is_new.then(|| Arc::clone(&self.setup.system));
         Some(Box::new(terms))
     }

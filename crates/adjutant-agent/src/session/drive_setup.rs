@@ -9,7 +9,7 @@ use std::{
 };
 
 use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
-use adjutant_llm::{Entry, Warning};
+use adjutant_llm::{Entry, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
@@ -21,6 +21,7 @@ use crate::{
     inbox::Inbox,
     mailbox::Mailbox,
     middleware::{MiddlewareState, panicked},
+    output::Goal,
     scope::SessionWriter,
     setup::Setup,
 };
@@ -103,6 +104,18 @@ impl<'s> DriveSetup<'s> {
     pub(super) fn mail(mut self, mut mail: Mail) -> Self {
         self.untold.append(&mut mail.warnings);
         self.mail = mail;
+        self
+    }
+
+    /// Takes what an open run was begun to come to.
+    pub(super) fn wanting(mut self) -> Self {
+        let wish = self.core.run.output().map(|(wish, _)| Arc::clone(wish));
+        if !matches!(self.start.begin, Begin::Run { .. }) && (wish.is_some() || self.setup.goal.is_some()) {
+            let (goal, warning) = Goal::resumed(self.setup.goal.as_ref(), wish.as_deref());
+            self.setup = Arc::new(Setup { goal, ..Setup::clone(&self.setup) });
+            let warn = |message: &str| Warning { kind: WarningKind::Degraded, message: message.into() };
+            self.untold.extend(warning.map(warn));
+        }
         self
     }
 

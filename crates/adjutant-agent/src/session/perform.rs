@@ -81,7 +81,7 @@ impl Core {
         match opened {
             Ok((log, mail)) => {
                 start.session.seen().catch_up(&self.run);
-                let mut driven = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail);
+                let mut driven = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail).wanting();
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain { driven.contained().await } else { Box::pin(driven.surrounded()).await };
                 if let Some(judged) = left {

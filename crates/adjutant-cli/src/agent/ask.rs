@@ -113,7 +113,8 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
     })?;
     let text = prompt::read(args.text.as_deref(), &[])?;
     let (entry, client) = connect(&args.this).await?;
-    let request = ObjectRequest::new(text, schema);
+    let mut request = ObjectRequest::new(text, schema);
+    request.session = args.session.as_deref().map(Arc::from);
     let value = client.object(request).await.map_err(|error| of_agent(&entry, &error))?;
     write(&plain::json_line(value))?;
     Ok(Exit::Finished)

@@ -175,7 +175,7 @@ pub(crate) struct Prompt {
     pub(crate) quiet: bool,
 }
 
-/// Asks a running agent for an object that fits a schema, without a session and without tools.
+/// Asks a running agent for an object that fits a schema: by itself, or in a session and with its tools.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Object {
     #[command(flatten)]
@@ -188,6 +188,10 @@ pub(crate) struct Object {
     /// The file of the JSON schema.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
+
+    /// The session in which the agent works with its tools until it answers; without it, it has neither.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
 }
 
 /// Tells which bytes an agent runs.

@@ -126,9 +126,9 @@ pub(crate) struct How {
 
     /// The answer is JSON that fits the JSON schema of this file: one line on standard output, and nothing else.
     ///
-    /// The agent works with its tools as always. An answer that does not fit is asked for again, up to three times
-    /// beside --max-turns; if none fits, nothing is written and the exit code is 4. With --json, the last line is
-    /// {"event":"answer","value":…,"requests":…,"usage":…,"cost":…}.
+    /// The agent works with its tools as always. An answer that does not fit is asked for again, up to twice, within
+    /// --max-turns; if none fits, nothing is written and the exit code is 4. With --json, the last line is
+    /// {"event":"answer","value":…}. A run that is resumed comes to what it was begun with.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
 

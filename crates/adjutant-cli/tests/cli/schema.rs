@@ -57,6 +57,7 @@ fn answer_is_asked_for_again_when_it_does_not_fit() {
         let server = serve([says("There is one file."), says("{\"files\": \"one\"}"), says("{\"files\": 1}")]);
         let stderr = format!(
             "the answer does not fit the schema, and is asked for again\n\
+             the answer does not fit the schema, and is asked for again\n\
              turns 3, calls 0, tokens 3,000 in / 150 out, cost {cost}\n"
         );
         seen(run(vendor, &server, &["How many?", "--schema", &path])).check(0, "{\"files\":1}\n", &stderr);
@@ -68,13 +69,13 @@ fn answer_is_asked_for_again_when_it_does_not_fit() {
 #[test]
 fn run_has_its_own_code_when_no_answer_fits() {
     let (_dir, path, _) = schema(&count());
-    let server = serve(["none", "{}", "[]", "still none"].map(says));
+    let server = serve(["none", "{}", "[]"].map(says));
     let seen = seen(run(Vendor::Anthropic, &server, &["How many?", "--schema", &path]));
     assert_eq!((seen.code, seen.stdout.as_str()), (Some(4), ""));
-    let error = "\nerror: no answer fits the schema\ncaused by: no answer fits answer after 3 attempts: ";
-    let summary = "\nturns 4, calls 0, tokens 4,000 in / 200 out, cost $0.0100\n";
+    let error = "\nerror: no answer fits the schema\ncaused by: The answer does not fit its schema: - the whole: ";
+    let summary = "\nturns 3, calls 0, tokens 3,000 in / 150 out, cost $0.0075\n";
     assert!(seen.stderr.contains(error) && seen.stderr.ends_with(summary), "{seen:#?}");
-    assert_eq!(server.request_count(), 4);
+    assert_eq!(server.request_count(), 3);
     let model = ScriptedModel::new(["none"].map(says));
     let server = Loopback::setup(model).fault(1, Fault::server_error()).start_blocking().expect("a port");
     assert_eq!(crate::command::seen(run(Vendor::Anthropic, &server, &["Hi", "--schema", &path])).code, Some(1));
@@ -94,7 +95,7 @@ fn answer_has_no_more_time_than_the_run_when_it_is_asked_for_again() {
 fn answer_is_the_last_line_when_events_are_written() {
     let (_dir, path, _) = schema("{\"type\": \"array\", \"items\": {\"type\": \"string\"}}");
     for replies in [vec!["{\"value\": [\"a\"]}"], vec!["a", "{\"value\": [\"a\"]}"]] {
-        let requests = replies.len() - 1;
+        let turns = replies.len();
         let server = serve(replies.into_iter().map(says));
         let seen = seen(run(Vendor::Anthropic, &server, &["Which?", "--schema", &path, "--json", "-q"]));
         assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""), "{seen:#?}");
@@ -102,7 +103,8 @@ fn answer_is_the_last_line_when_events_are_written() {
         let last: &Value = &events[events.len() - 1];
         assert_eq!(events[events.len() - 2]["event"], "run_finished");
         assert_eq!((&last["event"], &last["value"]), (&json!("answer"), &json!(["a"])));
-        assert_eq!((&last["requests"], &last["usage"]["output"]), (&json!(requests), &json!(50 * requests)));
+        let result = &events[events.len() - 2]["result"];
+        assert_eq!((&result["output"], &result["turns"]), (&json!(["a"]), &json!(turns)));
     }
 }
 

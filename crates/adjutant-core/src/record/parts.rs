@@ -6,6 +6,8 @@ use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::OutputWish;
+
 /// A queue of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +59,9 @@ pub struct Terms {
     /// The model that was chosen for this run; `None` if it was not chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
+    /// The answer that the run is wanted to come to; `None` if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Arc<OutputWish>>,
 }
 
 /// The changes from the next turn on, within one run; an unset field stays as it is.

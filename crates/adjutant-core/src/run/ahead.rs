@@ -112,8 +112,9 @@ impl<'a> WaitView<'a> {
         Some(Closed { reply: Arc::clone(reply), results, entries, scratch: self.run.clone() })
     }
 
-    /// Returns the next step after the open turn; `stop` says whether the application ends the run here.
-    pub fn ahead(self, stop: bool) -> NextStep {
+    /// Returns the next step after the open turn; `stop` says whether the application ends the run here, and `checked`
+    /// whether the answer that is wanted was accepted, if one was given.
+    pub fn ahead(self, stop: bool, checked: Option<bool>) -> NextStep {
         let Some((current, working)) = self.run.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
             return NextStep::Goes;
         };
@@ -123,7 +124,7 @@ impl<'a> WaitView<'a> {
         if closing || failed || stop || working.last.is_some() || working.terminates == Terminate::Now {
             return NextStep::Ends;
         }
-        match (working.stops(), current.reached()) {
+        match (checked.unwrap_or_else(|| working.stops()), current.reached()) {
             (_, Some(_)) => NextStep::Ends,
             (true, None) => NextStep::Stops,
             (false, None) => NextStep::Goes,

@@ -42,7 +42,8 @@ impl Run {
     fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
         // An entry that no model sees leaves nothing to answer.
         let placed = working.placed && self.waiting().tail() != Tail::Answer;
-        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed)) {
+        let checked = current.checked(working.no);
+        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed, checked)) {
             Some(outcome) => current.end(outcome),
             None => match &working.last {
                 Some(limit) => current.end(Outcome::Limit { limit: limit.clone() }),
@@ -213,7 +214,7 @@ impl Working {
     }
 
     /// Returns the outcome of the run after this turn, whatever its limits are; `None` if it goes on.
-    fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool) -> Option<Outcome> {
+    fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool, checked: Option<bool>) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
         match reply.stop {
             FinishReason::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
@@ -226,12 +227,13 @@ impl Working {
         if self.terminates == Terminate::Now {
             return finished(Completion::Terminated);
         }
-        if placed || self.last.is_some() || !self.stops() {
+        // An answer that was refused is given again; one that was accepted ends the run, however it was given.
+        if placed || self.last.is_some() || checked == Some(false) || (checked.is_none() && !self.stops()) {
             return None;
         }
         finished(match (self.terminates, reply.stop) {
             (Terminate::IfAll, _) => Completion::Terminated,
-            (_, FinishReason::Length) => Completion::Length,
+            (_, FinishReason::Length) if checked.is_none() => Completion::Length,
             _ => Completion::Answer,
         })
     }

@@ -61,6 +61,7 @@ impl Run {
                 self.goes_by(terms.as_deref())?;
                 self.append_all(prompts)
             }
+            Record::OutputChecked { turn, verdict } => self.checked(*turn, verdict),
             Record::Queued { item, lane, content } => self.queue(*item, *lane, content),
             Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
             Record::Placed { items, revised } => self.placed(items, revised),
@@ -141,11 +142,11 @@ impl Run {
         self.append_all(entries)
     }
 
-    fn current_mut(&mut self) -> Result<&mut Current, Why> {
+    pub(super) fn current_mut(&mut self) -> Result<&mut Current, Why> {
         self.current.as_mut().filter(|current| current.outcome.is_none()).ok_or("no run is open")
     }
 
-    fn turn_mut(&mut self, turn: TurnNo) -> Result<&mut Working, Why> {
+    pub(super) fn turn_mut(&mut self, turn: TurnNo) -> Result<&mut Working, Why> {
         let working = self.current_mut()?.turn.as_mut();
         working.filter(|working| working.no == turn && working.settled.is_none()).ok_or("the turn is not open")
     }
@@ -189,6 +190,7 @@ impl Run {
             cancel: None,
             failure: None,
             outcome: None,
+            output: None,
         });
         if let Some(terms) = &mut self.terms {
             terms.state.clear();
@@ -200,6 +202,9 @@ impl Run {
     /// Takes over what a run was begun or resumed with, as far as it says something.
     fn goes_by(&mut self, terms: Option<&Terms>) -> Result<(), Why> {
         let Some(said) = terms else { return Ok(()) };
+        if let Some(output) = &said.output {
+            self.wanted(output)?;
+        }
         let terms = self.terms.get_or_insert_default();
         terms.system = said.system.clone().or(terms.system.take());
         terms.state.extend(said.state.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -460,7 +465,9 @@ impl Run {
 
     fn overruled(&mut self, run: RunNo, outcome: &Outcome, instead: Option<&Arc<Reply>>) -> Result<(), Why> {
         let ended = self.current.as_mut().filter(|current| current.run == run && current.outcome.is_some());
-        ended.ok_or("the run has not ended")?.outcome = Some(outcome.clone());
+        let current = ended.ok_or("the run has not ended")?;
+        current.overrule_output(outcome);
+        current.outcome = Some(outcome.clone());
         instead.map_or(Ok(()), |instead| self.withhold(instead))
     }
 

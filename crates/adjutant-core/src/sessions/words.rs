@@ -8,7 +8,7 @@ use crate::{
     journal::Stamped,
     outcome::{Completion, Outcome},
     pause::{Answered, Pause},
-    record::{AcknowledgedPart, Admission, Record},
+    record::{AcknowledgedPart, Admission, OutputVerdict, Record},
 };
 
 /// The number of characters of a text that are shown in a line.
@@ -59,6 +59,10 @@ fn turn(record: &Record) -> Option<String> {
         }
         Record::Retracted { turn, attempt, .. } => format!("attempt {attempt} at turn {turn} was void"),
         Record::Replied { reply, .. } => reply_in_line(reply),
+        Record::OutputChecked { verdict: OutputVerdict::Accepted { .. }, .. } => "the answer is accepted".to_owned(),
+        Record::OutputChecked { verdict: OutputVerdict::Refused { reason, .. }, .. } => {
+            format!("the answer is refused: {}", short::line(reason, MAX_CHARS))
+        }
         Record::Settled { turn, stop: false, .. } => format!("turn {turn} settled"),
         Record::Settled { turn, stop: true, .. } => format!("turn {turn} settled, and the run stops"),
         Record::Exhausted { limit } => format!("limit reached: {limit}"),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Shaped, form::Form, read};
 use crate::{
-    CallResult, Chunk, Collector, Effort, Entry, Error, ErrorKind, Model, ModelId, ModelInfo, NanoUsd, Options, Origin,
-    Reply, Request, RequestOption, Status, Structured, ToolChoice, ToolDecl, ToolName, Turn, Usage, UserMessage,
-    Violation,
+    CallResult, Chunk, Collector, Effort, Entry, Error, ErrorKind, Format, Model, ModelId, ModelInfo, NanoUsd, Options,
+    Origin, Reply, Request, RequestOption, Status, Structured, ToolChoice, ToolDecl, ToolName, Turn, Usage,
+    UserMessage, Violation,
 };
 
 /// The origin of the instructions that are added to a conversation.
@@ -49,10 +49,7 @@ pub(super) fn prepare(mut request: Request, info: &ModelInfo, mode: Mode, form: 
     let mut options = Options::clone(&request.options);
     options.format = None;
     if mode.calls() {
-        if request.tools.iter().any(|tool| *tool.name.0 == *format.name) {
-            let message = format!("a tool of the request has the name of the answer: {}", format.name);
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
+        is_free(&request, format)?;
         let declared = request.tools.iter().cloned().chain([tool(form)]);
         request.tools = declared.collect();
         options.sequential_calls = !info.refuses.contains(&RequestOption::SequentialCalls);
@@ -81,6 +78,48 @@ pub(super) fn prepare(mut request: Request, info: &ModelInfo, mode: Mode, form: 
     Ok(request)
 }
 
+/// The request of an agent, whose tools may be called before the answer. Words stand in the system prompt, so that the
+/// conversation only grows.
+pub(super) fn beside(mut request: Request, mode: Mode, form: &Form) -> Result<Request, Error> {
+    let format = form.format();
+    is_free(&request, format)?;
+    let has_tools = !request.tools.is_empty();
+    let mut options = Options::clone(&request.options);
+    options.format = (mode == Mode::Native).then(|| format.clone());
+    if mode == Mode::Forced {
+        let answer = ToolChoice::Named(ToolName(Arc::clone(&format.name)));
+        options.tool_choice = if has_tools { ToolChoice::Required } else { answer };
+    }
+    if mode.calls() {
+        request.tools = request.tools.iter().cloned().chain([tool(form)]).collect();
+    }
+    let words = match mode {
+        Mode::Forced => None,
+        Mode::Called => Some(format!("give your answer by calling the tool `{}` exactly once", format.name)),
+        // Beside tools some models and servers ignore a format, and others answer before they have looked.
+        Mode::Native if !has_tools => None,
+        Mode::Native | Mode::Prompt => Some(format!(
+            "answer with one JSON object and nothing else: no explanation, no code fence. It must fit this JSON schema, \
+             which is named `{}`:\n{}",
+            format.name, format.schema
+        )),
+    };
+    if let Some(words) = words {
+        let gap = if request.system.is_empty() { "" } else { "\n\n" };
+        request.system = format!("{}{gap}When your work is done, {words}", request.system).into();
+    }
+    request.options = Arc::new(options);
+    Ok(request)
+}
+
+fn is_free(request: &Request, format: &Format) -> Result<(), Error> {
+    if request.tools.iter().all(|tool| *tool.name.0 != *format.name) {
+        return Ok(());
+    }
+    let message = format!("a tool of the request has the name of the answer: {}", format.name);
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
 fn tool(form: &Form) -> ToolDecl {
     let format = form.format();
     let about = format.schema.get("description").and_then(|it| it.as_str()).map(|it| format!(" {it}"));
@@ -94,9 +133,23 @@ fn tool(form: &Form) -> ToolDecl {
 
 /// Adds an instruction at the end of a conversation, which goes its own way from here.
 fn add(request: &mut Request, text: String) {
-    let message = UserMessage { origin: Origin::Reminder { by: SPEAKER.into() }, ..UserMessage::text(text) };
     request.entries = request.entries.fork();
-    request.entries.push(Entry::User(message));
+    request.entries.push(Entry::User(said(text)));
+}
+
+fn said(text: String) -> UserMessage {
+    UserMessage { origin: Origin::Reminder { by: SPEAKER.into() }, ..UserMessage::text(text) }
+}
+
+/// Says what is wrong with an answer, and asks for it again.
+pub(super) fn again(mode: Mode, form: &Form, wrong: &str) -> UserMessage {
+    let again = match mode {
+        Mode::Native | Mode::Prompt => "Answer again with the whole corrected JSON object and nothing else.".into(),
+        Mode::Forced | Mode::Called => {
+            format!("Call `{}` again with the whole corrected answer.", form.format().name)
+        }
+    };
+    said(format!("{wrong}\n{again}"))
 }
 
 /// A conversation about one answer, and what it has used.
@@ -166,13 +219,9 @@ impl StructuredExchange {
         wrong: &[Violation],
     ) -> Result<(), Error> {
         self.said(reply, "not accepted: see the next message")?;
-        let again = match mode {
-            Mode::Native | Mode::Prompt => "Answer again with the whole corrected JSON object and nothing else.".into(),
-            Mode::Forced | Mode::Called => {
-                format!("Call `{}` again with the whole corrected answer.", form.format().name)
-            }
-        };
-        add(&mut self.request, format!("The answer does not fit its schema:\n{}\n{again}", read::list(wrong)));
+        let text = again(mode, form, &read::misfit(wrong));
+        self.request.entries = self.request.entries.fork();
+        self.request.entries.push(Entry::User(text));
         Ok(())
     }
 

@@ -15,6 +15,8 @@ const FIELD: &str = "value";
 /// A format whose schema is one of an object, compiled.
 #[derive(Debug)]
 pub(super) struct Form {
+    /// The schema as it was given.
+    given: Arc<Value>,
     format: Format,
     schema: Schema,
     wrapped: bool,
@@ -29,19 +31,30 @@ impl Form {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         // Before it is wrapped, so that an error speaks of the schema as it was given.
-        let given = Schema::compile(Arc::clone(&format.schema))?;
+        let given = Arc::clone(&format.schema);
+        let schema = Schema::compile(Arc::clone(&given))?;
         let plain = |it: &&str| format.schema.get(*it).is_none();
         let is_plain = ["oneOf", "anyOf", "allOf", "not", "enum", "$ref"].iter().all(plain);
         if is_plain && format.schema.get("type").and_then(Value::as_str) == Some("object") {
-            return Ok(Self { format, schema: given, wrapped: false });
+            return Ok(Self { given, format, schema, wrapped: false });
         }
         let schema = Arc::new(wrap(&format.schema));
         let format = Format { name: format.name, schema: Arc::clone(&schema) };
-        Ok(Self { format, schema: Schema::compile(schema)?, wrapped: true })
+        Ok(Self { given, format, schema: Schema::compile(schema)?, wrapped: true })
     }
 
     pub(super) fn format(&self) -> &Format {
         &self.format
+    }
+
+    /// The name, and the schema as it was given.
+    pub(super) fn given(&self) -> Format {
+        Format { name: Arc::clone(&self.format.name), schema: Arc::clone(&self.given) }
+    }
+
+    /// The part of an answer that is on its way which stands for what was asked for.
+    pub(super) fn inner<'a>(&self, answer: &'a Value) -> Option<&'a Value> {
+        if self.wrapped && answer.is_object() { answer.get(FIELD) } else { Some(answer) }
     }
 
     /// Validates an answer and takes its wrapping off; an answer that left the wrapping out is taken too.

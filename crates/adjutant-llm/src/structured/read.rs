@@ -43,12 +43,41 @@ pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Va
         let message = format!("the model called {} instead of answering with {name}", other.name);
         return Err(Error::new(ErrorKind::Protocol, message));
     }
-    let mut calls = reply.calls();
-    Ok(match (calls.next(), calls.next()) {
+    Ok(found(reply, form))
+}
+
+/// The answer in a reply of an agent; `None` if its work goes on.
+pub(super) fn within(reply: &Reply, form: &Form) -> Option<Result<Value, Vec<Violation>>> {
+    let answers = || reply.calls().filter(|call| *call.name.0 == *form.format().name);
+    let goes_on = match reply.stop {
+        FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted | FinishReason::Paused => true,
+        FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Length => {
+            answers().next().is_none() && reply.calls().next().is_some()
+        }
+    };
+    let read = || match found(reply, form) {
+        Err(_) if reply.stop == FinishReason::Length => {
+            Err(vec![whole("the output limit cut it off: answer more briefly".to_owned())])
+        }
+        found => found,
+    };
+    (!goes_on).then(read)
+}
+
+/// The answer in the call that is meant for it, else in the text.
+fn found(reply: &Reply, form: &Form) -> Result<Value, Vec<Violation>> {
+    let name = &form.format().name;
+    let mut calls = reply.calls().filter(|call| *call.name.0 == **name);
+    match (calls.next(), calls.next()) {
         (None, _) => text(&reply.text()).and_then(|found| form.accept(found)),
         (Some(call), None) => arguments(&call.args).and_then(|found| form.accept(found)),
         (Some(_), Some(_)) => Err(vec![whole(format!("{name} was called more than once"))]),
-    })
+    }
+}
+
+/// Says what is wrong with an answer.
+pub(super) fn misfit(wrong: &[Violation]) -> String {
+    format!("The answer does not fit its schema:\n{}", list(wrong))
 }
 
 /// Returns the violation of an answer as a whole.

@@ -6,10 +6,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, RunResult, Running};
+use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, RunResult, Running};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
+use serde_json::Value;
 
 use super::told;
 use crate::error::{Error, ErrorKind};
@@ -45,6 +46,17 @@ impl Lead {
             Lead::Agent(agent) => Kind::Agent(Box::new(agent.run(prompt).stream().map_err(told::of_agent)?.saved())),
             Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.stream(prompt).saved())),
         }))
+    }
+
+    /// Begins a run that is wanted to come to an object.
+    pub(super) fn object(&self, prompt: &str, output: Output<Value>) -> Result<LeadRun, Error> {
+        match self {
+            Lead::Agent(agent) => Lead::Agent(agent.clone().output(output)).prompt(prompt),
+            Lead::HandoffChain(_) => {
+                let message = "agents that hand a conversation over give no object in a session";
+                Err(Error::new(ErrorKind::Invalid, message))
+            }
+        }
     }
 
     /// Goes on with the run that waits.

@@ -93,6 +93,15 @@ impl LocalPrompter {
         RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
     }
 
+    /// The object that the agent of a session comes to.
+    async fn object_in(&self, session: &Arc<str>, request: ObjectRequest) -> Result<Value, Error> {
+        let prompt = Arc::clone(&request.prompt);
+        let output = object::output(request)?;
+        let (mut slot, lead) = self.sit(session)?;
+        let run = lead.object(&prompt, output).inspect_err(|error| slot.end(Err(error.clone())))?;
+        object::of_result(&RunStream::begin(run, slot, None).await?.finish().await?)
+    }
+
     fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
         session::check(session)?;
         let mut slot = self.0.table.sit(Some(session))?;
@@ -127,6 +136,9 @@ impl Prompter for LocalPrompter {
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
         check_prompt(&request.prompt)?;
+        if let Some(session) = request.session.clone() {
+            return self.object_in(&session, request).await;
+        }
         let table = &self.0.table;
         let mut slot = table.sit(None)?;
         let model = &self.0.model;

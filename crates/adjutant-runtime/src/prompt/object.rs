@@ -1,7 +1,8 @@
-//! An object that fits a schema: one question to the model, without a session and without tools.
+//! An object that fits a schema: what an agent comes to in a session, or one question to the model by itself.
 
 use std::sync::Arc;
 
+use adjutant_agent::{Output, RunResult};
 use adjutant_llm::{Format, Model, Options, Request, Schema, Shape};
 use serde_json::Value;
 
@@ -13,13 +14,37 @@ const NAME: &str = "answer";
 
 /// Asks the model.
 pub(super) async fn object(model: &dyn Model, options: Options, request: ObjectRequest) -> Result<Value, Error> {
-    let shape = shape(request.schema, request.schema_name, request.schema_description)?;
+    let format = format(request.schema, request.schema_name, request.schema_description)?;
+    let shape = Shape::<Value>::of(format).map_err(unusable)?;
     let asked = Request::new().user(request.prompt.to_string()).options(options);
     shape.ask(model, asked).await.map(|shaped| shaped.value).map_err(told::of_object)
 }
 
-fn shape(mut schema: Value, name: Option<Arc<str>>, description: Option<Arc<str>>) -> Result<Shape<Value>, Error> {
-    let invalid = |message: String| Error::new(ErrorKind::Invalid, message);
+/// The object as a run is wanted to come to it.
+pub(super) fn output(request: ObjectRequest) -> Result<Output<Value>, Error> {
+    let format = format(request.schema, request.schema_name, request.schema_description)?;
+    Output::of(format).map_err(told::of_agent)
+}
+
+/// The object that a run has come to.
+pub(super) fn of_result(result: &Arc<RunResult>) -> Result<Value, Error> {
+    told::of_outcome(&result.outcome)?;
+    if let Some(object) = &result.output {
+        return Ok(Value::clone(object));
+    }
+    adjutant_agent::Error::of_result(RunResult::clone(result)).map_err(told::of_agent)?;
+    Err(Error::new(ErrorKind::Agent, format!("no object: the run is {}", result.outcome.kind())))
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::Invalid, message)
+}
+
+fn unusable(error: adjutant_llm::Error) -> Error {
+    invalid(format!("the schema cannot be used: {error}"))
+}
+
+fn format(mut schema: Value, name: Option<Arc<str>>, description: Option<Arc<str>>) -> Result<Format, Error> {
     if schema.is_null() {
         return Err(invalid("a schema is required".into()));
     }
@@ -33,7 +58,6 @@ fn shape(mut schema: Value, name: Option<Arc<str>>, description: Option<Arc<str>
         fields.entry("description").or_insert_with(|| Value::String(description.to_string()));
     }
     let schema = Arc::new(schema);
-    let wrong = |error: adjutant_llm::Error| invalid(format!("the schema cannot be used: {error}"));
-    Schema::compile(Arc::clone(&schema)).map_err(wrong)?;
-    Shape::of(Format::new(name.unwrap_or_else(|| NAME.into()), schema)).map_err(wrong)
+    Schema::compile(Arc::clone(&schema)).map_err(unusable)?;
+    Ok(Format::new(name.unwrap_or_else(|| NAME.into()), schema))
 }

@@ -14,6 +14,7 @@ stage::both!(
     object_without_a_usable_schema_is_refused_unasked,
     object_that_never_fits_is_an_error,
     object_is_repaired_before_it_fails,
+    object_of_a_session_is_what_the_agent_comes_to_with_its_tools,
 );
 
 fn person() -> Value {
@@ -66,4 +67,27 @@ async fn object_is_repaired_before_it_fails(over: Over) {
     let stage = stage(over, scripts).await;
     let object = stage.prompter.object(ObjectRequest::new("Who?", person())).await;
     assert_eq!(object.expect("an object"), json!({"name": "Ada"}));
+}
+
+async fn object_of_a_session_is_what_the_agent_comes_to_with_its_tools(over: Over) {
+    let scripts = [
+        Script::new().text("Hello."),
+        Script::new().call("add", json!({"a": 2, "b": 3})),
+        Script::new().text("Ada."),
+        Script::new().text(r#"{"name": "Ada"}"#),
+        Script::new().call("delete", json!({"what": "it"})),
+        Script::new().text("Bye."),
+    ];
+    let stage = stage(over, scripts).await;
+    stage.prompt("talk", "Hello?").await.expect("an answer");
+    let asked = |text: &str| ObjectRequest::new(text, person()).session("talk");
+    let object = stage.prompter.object(asked("Who?")).await;
+    assert_eq!(object.expect("an object"), json!({"name": "Ada"}));
+    let requests = stage.model.requests();
+    assert_eq!((requests.len(), requests[1].tools.len(), requests[1].entries.len()), (4, 3, 2));
+    // A run that waits has no object, and the session is in nobody's way.
+    assert_eq!(kind(stage.prompter.object(asked("Delete it.")).await), ErrorKind::Agent);
+    assert_eq!(kind(stage.prompter.object(asked("Who?")).await), ErrorKind::Conflict);
+    let prompt = stage.prompt("other", "Bye?").await.expect("another session goes on");
+    assert_eq!(prompt.text, "Bye.");
 }

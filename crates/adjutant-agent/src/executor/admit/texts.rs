@@ -21,6 +21,16 @@ pub(super) fn stopped() -> CallResult {
     CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began")
 }
 
+/// The call that is the wanted answer.
+pub(super) fn received() -> CallResult {
+    CallResult::ok("received")
+}
+
+/// The call that should be the wanted answer, and does not fit.
+pub(super) fn misfit() -> CallResult {
+    CallResult::new(Status::InvalidArguments, "not accepted: see the next message")
+}
+
 /// A call that needs a word in a run that may ask nobody.
 pub(super) fn nobody() -> CallResult {
     CallResult::new(Status::Denied, "not executed: the call needs someone's word, and nobody can be asked in this run")

@@ -16,7 +16,7 @@ use crate::{
     journal::Stamped,
     number::Seq,
     pause::{Answered, Pause, PauseId},
-    record::{AcknowledgedPart, Admission, Record, Revised, RunChange},
+    record::{AcknowledgedPart, Admission, OutputVerdict, Record, Revised, RunChange},
 };
 
 /// The number of characters of arguments that are shown.
@@ -120,6 +120,7 @@ impl Narrator {
                 answers.iter().for_each(|Answered { pause, answer, .. }| self.answer(voice, pause, answer));
             }
             Record::Denied { .. }
+            | Record::OutputChecked { .. }
             | Record::Exhausted { .. }
             | Record::Broke { .. }
             | Record::CancelAsked { .. }
@@ -170,6 +171,9 @@ impl Narrator {
     fn end(&mut self, voice: &Voice, record: &Record) {
         let (kind, text) = match record {
             Record::Denied { point, reason, .. } => (ShownKind::Denied, format!("{point}: {reason}")),
+            Record::OutputChecked { verdict: OutputVerdict::Refused { reason, .. }, .. } => {
+                (ShownKind::Denied, format!("the answer is refused: {reason}"))
+            }
             Record::Exhausted { limit } => (ShownKind::Limit, limit.to_string()),
             Record::Broke { failure, .. } => (ShownKind::Failure, failure.to_string()),
             Record::CancelAsked { by } => (ShownKind::Cancel, format!("asked by {by}")),

@@ -1,0 +1,69 @@
+//! The answer that a run is wanted to come to: how it is folded.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Current, Run};
+use crate::{
+    number::TurnNo,
+    outcome::Outcome,
+    record::{OutputVerdict, OutputWish},
+};
+
+/// The answer that is wanted, and what came of it so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Wanted {
+    wish: Arc<OutputWish>,
+    /// The number of answers that were refused.
+    refused: u32,
+    newest: Option<(TurnNo, OutputVerdict)>,
+}
+
+impl Run {
+    /// Returns the answer that the newest run is wanted to come to, and how many answers were refused.
+    pub fn output(&self) -> Option<(&Arc<OutputWish>, u32)> {
+        let wanted = self.current.as_ref()?.output.as_deref()?;
+        Some((&wanted.wish, wanted.refused))
+    }
+
+    pub(super) fn wanted(&mut self, wish: &Arc<OutputWish>) -> Result<(), &'static str> {
+        let wanted = Wanted { wish: Arc::clone(wish), refused: 0, newest: None };
+        self.current_mut()?.output = Some(Box::new(wanted));
+        Ok(())
+    }
+
+    pub(super) fn checked(&mut self, turn: TurnNo, verdict: &OutputVerdict) -> Result<(), &'static str> {
+        self.turn_mut(turn)?;
+        let wanted = self.current_mut()?.output.as_mut().ok_or("no answer of this form is wanted")?;
+        wanted.refused += u32::from(matches!(verdict, OutputVerdict::Refused { .. }));
+        wanted.newest = Some((turn, verdict.clone()));
+        Ok(())
+    }
+}
+
+impl Current {
+    /// The answer that the run came to, if nothing was said behind it.
+    pub(super) fn answer(&self) -> Option<Arc<Value>> {
+        let newest = self.turn.as_ref()?.no;
+        match self.output.as_ref()?.newest.as_ref()? {
+            (turn, OutputVerdict::Accepted { value }) if *turn == newest => Some(Arc::clone(value)),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the answer of a turn was accepted, if one was given.
+    pub(super) fn checked(&self, turn: TurnNo) -> Option<bool> {
+        let (checked, verdict) = self.output.as_ref()?.newest.as_ref()?;
+        (*checked == turn).then(|| matches!(verdict, OutputVerdict::Accepted { .. }))
+    }
+
+    /// Someone put another end in the place of this one: what was accepted is not what it says.
+    pub(super) fn overrule_output(&mut self, outcome: &Outcome) {
+        let is_same = self.outcome.as_ref().is_some_and(|known| known.is_same(outcome));
+        if let Some(wanted) = self.output.as_mut().filter(|_| !is_same) {
+            wanted.newest = None;
+        }
+    }
+}
