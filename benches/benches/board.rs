@@ -13,7 +13,6 @@ use std::{
 
 use adjutant_agent::{KvStore, kv::MemoryKvStore};
 use adjutant_benches::Rows;
-use adjutant_llm::SystemWorld;
 use adjutant_orchestration::board::{Board, Finish, NewTask, TaskId};
 use adjutant_store::{Postgres, Sqlite};
 use adjutant_testing::PostgresServer;
@@ -69,7 +68,7 @@ async fn drain((name, kv, tasks): Store, rows: &mut Rows) {
         let what = format!("board, {name}: {tasks} tasks {what} by {WORKERS} at once, us each");
         rows.figure(&what, &format!("{took:.2?} in all"), took.as_secs_f64() * 1e6 / tasks as f64);
     };
-    let board = Board::new(kv, Arc::new(SystemWorld));
+    let board = Board::new(kv);
     let begun = Instant::now();
     let mut authors = JoinSet::new();
     for author in 0..WORKERS {

@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match adder(Replay::new(cassette)).run("What is 17 plus 24?").await {
         Ok(result) => Err(format!("it was not recorded: {}", result.text()).into()),
         Err(error) => {
-            println!("another question: {}", error.source().map(ToString::to_string).unwrap_or_default());
+            println!("another question: {error}");
             Ok(())
         }
     }

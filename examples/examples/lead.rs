@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adjutant::{
     Agent, EventKind,
     agent::kv::MemoryKvStore,
-    llm::{CallResult, Entry, Request, Script, ScriptedModel, SystemWorld, Usage},
+    llm::{CallResult, Entry, Request, Script, ScriptedModel, Usage},
     orchestration::{
         AgentTree, Delegation, Profile, Reflections, Registry,
         board::{Board, BoardTools, TaskQuery},
@@ -135,7 +135,7 @@ fn lead() -> ScriptedModel {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = Files::new(std::env::args().nth(1).unwrap_or_else(|| ".".into()))?;
     let notes = std::env::temp_dir().join(format!("adjutant-lead-{}", std::process::id()));
-    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(SystemWorld));
+    let board = Board::new(Arc::new(MemoryKvStore::default()));
     let registry = Registry::new();
     let specialists: [Specialist; 3] = [
         ("counter", "Counts files.", counter),

@@ -25,5 +25,11 @@ mod sessions;
 #[doc = include_str!("../../docs/skills.md")]
 mod skills;
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/stores.md")]
+mod stores;
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/testing.md")]
 mod testing;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/tools.md")]
+mod tools;

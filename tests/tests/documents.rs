@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 19] = [
+const DOCUMENTS: [(&str, &str); 21] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -22,7 +22,9 @@ const DOCUMENTS: [(&str, &str); 19] = [
     ("docs/sessions.md", "docs"),
     ("docs/security.md", "docs"),
     ("docs/skills.md", "docs"),
+    ("docs/stores.md", "docs"),
     ("docs/testing.md", "docs"),
+    ("docs/tools.md", "docs"),
 ];
 /// Where the paths between backticks begin that name a file in full.
 const FOLDERS: [&str; 4] = ["adjutant-", "tests/", "xtask/", "examples/"];
@@ -65,4 +67,22 @@ fn architecture_and_threat_model_name_what_is_there_when_they_name_it_in_full() 
     };
     let missing: Vec<&&str> = named.iter().filter(|it| !is_there(it)).collect();
     assert!(named.len() > 50 && missing.is_empty(), "{} names, missing: {missing:?}", named.len());
+}
+
+#[test]
+fn features_of_the_facade_are_in_its_table_when_it_has_them() {
+    let manifest = text("crates/adjutant/Cargo.toml");
+    let features =
+        manifest.split("[features]").nth(1).expect("it has features").split("\n[").next().unwrap_or_default();
+    let named = |line: &str| line.split_once(" = ").map(|(name, of)| (name.to_owned(), of.to_owned()));
+    let mut features: Vec<(String, String)> = features.lines().filter_map(named).collect();
+    let at = features.iter().position(|(name, _)| name == "default").expect("some are on without a word");
+    let (_, default) = features.remove(at);
+    let mut expect: Vec<(String, bool)> =
+        features.into_iter().map(|(name, _)| (name.clone(), default.contains(&format!("\"{name}\"")))).collect();
+    let readme = text("crates/adjutant/README.md");
+    let row = |line: &str| Some((line.strip_prefix("| `")?.split('`').next()?.to_owned(), line.contains("(default)")));
+    let mut told: Vec<(String, bool)> = readme.lines().filter_map(row).collect();
+    (expect.sort(), told.sort());
+    assert_eq!(told, expect);
 }

@@ -7,6 +7,7 @@ mod log;
 mod queue;
 mod run_builder;
 mod setters;
+mod typed;
 
 use std::{fmt, sync::Arc};
 
@@ -21,6 +22,7 @@ pub use factory::{AgentFactory, MemberRun, OpenedAgent};
 pub use log::AgentLog;
 pub use queue::AgentQueue;
 pub use run_builder::RunBuilder;
+pub use typed::{OutputRun, OutputStep, OutputStream, TypedResult};
 
 /// An agent: shared configuration and one session; cheap to clone, and clones share the session.
 ///

@@ -102,7 +102,7 @@ pub struct Observed<'a> {
     pub call: Option<(CallId, ToolName)>,
     /// The reason, if a hook denied it.
     pub denied: Option<Arc<str>>,
-    /// The point, as it came out of the hooks.
+    /// The point, of the type that its name says: as it came out of the hooks, or as the hook was given it that denied it.
     pub value: &'a (dyn Any + Send + Sync),
 }
 
@@ -198,25 +198,26 @@ impl Hooks {
     ) -> Verdict<P> {
         let mut hooks = Vec::new();
         self.collect::<P>(&mut hooks);
+        let is_kept = P::FAIL == Fail::Open || self.is_observed();
         for hook in hooks {
-            let before = (P::FAIL == Fail::Open).then(|| point.clone());
+            let before = is_kept.then(|| point.clone());
             let call = point.call();
             let why = match AssertUnwindSafe(hook.attempt(cx.clone(), point)).catch_unwind().await {
                 Ok(Ok(Verdict::Pass(passed))) => {
                     point = passed;
                     continue;
                 }
-                Ok(Ok(Verdict::Deny(reason))) => return self.denied(cx, call, reason, &mut warn),
+                Ok(Ok(Verdict::Deny(reason))) => return self.denied(cx, call, reason, before, &mut warn),
                 Ok(Err(why)) => why,
                 Err(panic) => format!("a hook of {} panicked: {}", P::NAME, adjutant_core::panic_text(&*panic)).into(),
             };
             match before {
-                Some(before) => {
+                Some(before) if P::FAIL == Fail::Open => {
                     let message = format!("a hook of {} failed and is passed over: {why}", P::NAME);
                     warn(Warning { kind: WarningKind::HookFailed, message: message.into() });
                     point = before;
                 }
-                None => return self.denied(cx, call, why, &mut warn),
+                before => return self.denied(cx, call, why, before, &mut warn),
             }
         }
         self.tell(&Observed { point: P::NAME, cx, call: point.call(), denied: None, value: &point }, &mut warn);
@@ -228,12 +229,20 @@ impl Hooks {
         cx: &HookContext,
         call: Option<(CallId, ToolName)>,
         reason: Arc<str>,
+        point: Option<P>,
         warn: &mut (dyn FnMut(Warning) + Send),
     ) -> Verdict<P> {
         let reason = if reason.trim().is_empty() { NO_REASON.into() } else { reason };
-        let denied = Some(Arc::clone(&reason));
-        self.tell(&Observed { point: P::NAME, cx, call, denied, value: &() }, warn);
+        if let Some(point) = point {
+            let denied = Some(Arc::clone(&reason));
+            self.tell(&Observed { point: P::NAME, cx, call, denied, value: &point }, warn);
+        }
         Verdict::Deny(reason)
+    }
+
+    /// True if an observer is told of what comes of a point.
+    fn is_observed(&self) -> bool {
+        !self.observers.is_empty() || self.outer.as_ref().is_some_and(|outer| outer.is_observed())
     }
 
     fn collect<P: Point>(&self, into: &mut Vec<SharedHook<P>>) {

@@ -33,7 +33,10 @@ mod turn_position;
 mod writer;
 
 pub use adjutant_core::*;
-pub use agent::{Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgent, RunBuilder, agent_tool};
+pub use agent::{
+    Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgent, OutputRun, OutputStep, OutputStream, RunBuilder,
+    TypedResult, agent_tool,
+};
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use executor::LocalExecutor;
@@ -45,7 +48,7 @@ pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
     Timeout, middleware_fn,
 };
-pub use output::{Output, OutputRun, OutputStep, OutputStream, TypedResult};
+pub use output::Output;
 pub use prompt::{Continue, Prompt};
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;

@@ -1,25 +1,13 @@
-//! Answers of runs as values of a type: what is wanted, how an answer is judged, and who waits for one.
+//! Answers of runs as values of a type: what is wanted, and how an answer is judged.
 
-use std::{
-    fmt,
-    future::IntoFuture,
-    marker::PhantomData,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-};
+use std::{fmt, marker::PhantomData, pin::Pin, sync::Arc};
 
-use adjutant_core::{Error, Event, EventKind, OutputVerdict, OutputWish, Run, RunResult};
-use adjutant_llm::{Format, Model, Options, PartialAnswer, Shape, UserMessage};
-use futures_core::Stream;
+use adjutant_core::{Error, OutputVerdict, OutputWish};
+use adjutant_llm::{self as llm, Format, Model, Options, Reply, Request, Shape, UserMessage};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{agent::RunBuilder, running::Running, setup::Setup};
-
-/// The name of an answer whose schema has no Rust type.
-const NAME: &str = "answer";
 /// The largest number of bytes of an application's reason that a model is told.
 const MAX_REASON: usize = 4 * 1024;
 
@@ -30,48 +18,6 @@ const MAX_REASON: usize = 4 * 1024;
 pub struct Output<T> {
     goal: Goal,
     reads: PhantomData<fn() -> T>,
-}
-
-/// The value that a run came to, beside its result.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct TypedResult<T> {
-    /// The value.
-    pub value: T,
-    /// The result of the run.
-    pub result: RunResult,
-}
-
-/// A run that is wanted to come to a value: await it, or read its events with [`stream`](OutputRun::stream).
-///
-/// A run that is resumed wants what it was begun with; a validator is to be given again.
-///
-/// # Errors
-/// As those of a [`RunBuilder`], and: `Prompt` if the schema is none, `Failed` if no answer was what is wanted,
-/// `Unanswered` if the run ended without one: at a limit, cancelled, waiting.
-#[must_use = "a run begins when it is awaited or streamed"]
-pub struct OutputRun<T> {
-    run: RunBuilder,
-    output: Result<Output<T>, Error>,
-}
-
-/// A live run that is wanted to come to a value: its events, and after them the value as far as it is known.
-#[must_use = "a run does nothing until its events are read"]
-pub struct OutputStream<T> {
-    running: Running,
-    partial: PartialAnswer,
-    grown: Option<Value>,
-    reads: PhantomData<fn() -> T>,
-}
-
-/// Something that a run with a wanted answer does.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum OutputStep {
-    /// An event of the run.
-    Event(Box<Event>),
-    /// The answer as far as it was said. It only grows, until `ReplyRetracted` or `OutputRefused` makes it void.
-    Partial(Value),
 }
 
 /// The answer that a run should come to.
@@ -91,8 +37,7 @@ impl<T: DeserializeOwned + JsonSchema> Output<T> {
     /// # Errors
     /// `Prompt` if the type's schema is none.
     pub fn new() -> Result<Self, Error> {
-        let shape = Shape::<T>::new().map_err(Error::Output)?;
-        Ok(Self::of_shape(shape.untyped()))
+        Self::of(Shape::<T>::new().map_err(Error::Output)?.given())
     }
 }
 
@@ -102,12 +47,9 @@ impl<T: DeserializeOwned> Output<T> {
     /// # Errors
     /// `Prompt` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
     pub fn of(format: Format) -> Result<Self, Error> {
-        Ok(Self::of_shape(Shape::of(format).map_err(Error::Output)?))
-    }
-
-    fn of_shape(shape: Shape<Value>) -> Self {
+        let shape = Shape::of(format).map_err(Error::Output)?;
         let reads = |value: &Value| T::deserialize(value).map(drop).map_err(|error| Shape::<Value>::misfit(&error));
-        Self { goal: Goal { shape, reads, check: None }, reads: PhantomData }
+        Ok(Self { goal: Goal { shape, reads, check: None }, reads: PhantomData })
     }
 
     /// Sets how often the model may be sent back; 2 without it.
@@ -138,117 +80,16 @@ impl<T: DeserializeOwned> Output<T> {
     }
 }
 
-impl RunBuilder {
-    /// Wants the run to come to a value of this type.
-    pub fn output<T: DeserializeOwned + JsonSchema>(self) -> OutputRun<T> {
-        OutputRun { run: self, output: Output::new() }
-    }
-
-    /// Wants the run to come to JSON that fits this schema.
-    pub fn output_schema(self, schema: impl Into<Arc<Value>>) -> OutputRun<Value> {
-        OutputRun { run: self, output: Output::of(Format::new(NAME, schema)) }
-    }
-}
-
-impl<T: DeserializeOwned> OutputRun<T> {
-    /// Sets how often the model may be sent back; see [`Output::repairs`].
-    pub fn repairs(self, times: u32) -> Self {
-        Self { output: self.output.map(|output| output.repairs(times)), ..self }
-    }
-
-    /// Sets who refuses a value that fits; see [`Output::validate`].
-    pub fn validate<F, Fut>(self, validator: F) -> Self
-    where
-        F: Fn(T) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), String>> + Send + 'static,
-    {
-        Self { output: self.output.map(|output| output.validate(validator)), ..self }
-    }
-
-    /// Begins the run as a stream of its events and of the value while it comes.
-    ///
-    /// # Errors
-    /// As [`RunBuilder::stream`], and `Prompt` if the schema is none.
-    pub fn stream(self) -> Result<OutputStream<T>, Error> {
-        let goal = self.output?.goal();
-        let partial = goal.shape.partial();
-        let running = self.run.wanting(goal).stream()?;
-        Ok(OutputStream { running, partial, grown: None, reads: PhantomData })
-    }
-}
-
-impl<T: DeserializeOwned + 'static> IntoFuture for OutputRun<T> {
-    type Output = Result<TypedResult<T>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let run = self.output.map(|output| self.run.wanting(output.goal()));
-        Box::pin(async move { typed(run?.await?) })
-    }
-}
-
-impl<T: DeserializeOwned> OutputStream<T> {
-    /// The live run: it can be stopped, and things can be said to it.
-    pub fn running(&self) -> &Running {
-        &self.running
-    }
-
-    /// Drives the run to its end without looking at further events.
-    ///
-    /// Cancel: the run is cancelled.
-    ///
-    /// # Errors
-    /// As awaiting an [`OutputRun`].
-    pub async fn finish(self) -> Result<TypedResult<T>, Error> {
-        typed(self.running.finish().await?)
-    }
-}
-
-impl<T> OutputStream<T> {
-    /// Follows the answer; the value, if it has grown.
-    fn see(&mut self, event: &Event) -> Option<Value> {
-        // Those of agents under it answer somebody else.
-        if event.who.depth > 0 {
-            return None;
-        }
-        match &event.kind {
-            EventKind::ReplyStarted { .. } | EventKind::ReplyRetracted { .. } => self.partial.begin(),
-            EventKind::BlockStarted { block, kind } => self.partial.open(*block, kind),
-            EventKind::TextDelta { block, text } | EventKind::ArgsDelta { block, text } => {
-                return self.partial.grow(*block, text).cloned();
-            }
-            _ => {}
-        }
-        None
-    }
-}
-
-impl<T> Stream for OutputStream<T> {
-    type Item = OutputStep;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<OutputStep>> {
-        if let Some(value) = self.grown.take() {
-            return Poll::Ready(Some(OutputStep::Partial(value)));
-        }
-        let Some(event) = ready!(Pin::new(&mut self.running).poll_next(cx)) else { return Poll::Ready(None) };
-        self.grown = self.see(&event);
-        Poll::Ready(Some(OutputStep::Event(Box::new(event))))
-    }
-}
-
-/// The value of a run that ended.
-fn typed<T: DeserializeOwned>(result: RunResult) -> Result<TypedResult<T>, Error> {
-    match result.output_as() {
-        Some(Ok(value)) => Ok(TypedResult { value, result }),
-        Some(Err(_)) | None => Err(Error::Unanswered(Some(Arc::new(result)))),
-    }
-}
-
 impl Goal {
     /// The wish as the log holds it.
     pub(crate) fn wish(&self) -> OutputWish {
         let is_checked = self.check.is_some();
         OutputWish { format: self.shape.given(), repairs: self.shape.repairs, is_checked }
+    }
+
+    /// The request with what asks for the answer, in the way of the model.
+    pub(crate) fn dress(&self, request: Request, model: &dyn Model) -> Result<Request, llm::Error> {
+        self.shape.within(request, model.info())
     }
 
     /// What a run was begun with, checked by what is known here; and what is to be said about it.
@@ -293,14 +134,15 @@ pub(crate) struct Judged {
 }
 
 impl Judging {
-    /// The answer of the turn that is about to be settled, if one is wanted and given.
-    pub(crate) fn new(setup: &Setup, run: &Run) -> Option<Self> {
-        let goal = setup.goal.as_ref()?;
-        let (_, refused) = run.output()?;
-        let read = goal.shape.read(run.reply()?)?;
-        let (model, _) = setup.chosen(run.request().chosen_model);
-        let (left, options) = (goal.shape.repairs.saturating_sub(refused), setup.options_of(run));
-        Some(Self { goal: Arc::clone(goal), read, left, model, options })
+    /// The answer in a reply, if it is one; so many were refused before it. The words for the model are its own.
+    pub(crate) fn new(
+        goal: &Arc<Goal>,
+        reply: &Reply,
+        refused: u32,
+        (model, options): (Arc<dyn Model>, Arc<Options>),
+    ) -> Option<Self> {
+        let read = goal.shape.read(reply)?;
+        Some(Self { read, left: goal.shape.repairs.saturating_sub(refused), goal: Arc::clone(goal), model, options })
     }
 
     /// Judges the answer: the schema, the type, and then the application.
@@ -343,17 +185,5 @@ impl fmt::Debug for Goal {
 impl<T> fmt::Debug for Output<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Output").field(&self.goal).finish()
-    }
-}
-
-impl<T> fmt::Debug for OutputRun<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputRun").field("run", &self.run).field("output", &self.output).finish()
-    }
-}
-
-impl<T> fmt::Debug for OutputStream<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputStream").field("running", &self.running).finish_non_exhaustive()
     }
 }

@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use crate::setup::Setup;
 
 pub(crate) use call::{CallParts, CallScope, RunScopes};
+pub(crate) use child::child_failed;
 pub use child::{Child, ChildRun};
 pub use line::RunLine;
 pub(crate) use session::{ChildDrive, ChildSession};

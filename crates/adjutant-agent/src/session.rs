@@ -41,7 +41,7 @@ use crate::{
     begin::Begin, inbox::Stopper, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup,
     snapshot::SessionView,
 };
-use adjutant_core::{Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq};
+use adjutant_core::{Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq};
 
 /// One session; shared by the clones of an agent.
 #[derive(Debug)]
@@ -230,8 +230,7 @@ impl Claim {
 }
 
 fn is_missing(error: &Error) -> bool {
-    let journal = std::error::Error::source(error).and_then(|source| source.downcast_ref::<JournalError>());
-    journal.is_some_and(|error| error.kind == JournalErrorKind::Missing)
+    error.journal_error().is_some_and(|error| error.kind == JournalErrorKind::Missing)
 }
 
 impl Drop for Session {

@@ -163,23 +163,33 @@ async fn observer_sees_the_facts_when_a_point_fires() {
 /// A point and why it was denied, in words.
 fn denials(seen: &Observed<'_>) -> String {
     let call = seen.call.as_ref().map(|(_, tool)| format!(" {tool}")).unwrap_or_default();
-    let denied = seen.denied.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let value = match (seen.value.downcast_ref::<BeforeTool>(), seen.value.downcast_ref::<UserMessage>()) {
+        (Some(point), _) => format!(" with {}", point.args),
+        (_, Some(point)) => format!(" with {}", point.message.content[0].as_text().unwrap_or_default()),
+        _ => String::new(),
+    };
+    let denied = seen.denied.as_ref().map(|reason| format!("{value}: {reason}")).unwrap_or_default();
     format!("{}{call}{denied}", seen.point)
 }
 
 #[tokio::test]
 async fn observer_sees_denials_and_errors_when_a_chain_ends_early() {
     let lines = Lines::default();
+    let doubles = |_: HookContext, mut point: BeforeTool| async {
+        point.args = json!({"n": 2});
+        Verdict::Pass(point)
+    };
     let deny = |_: HookContext, _: BeforeTool| async { Verdict::<BeforeTool>::Deny("it is Friday".into()) };
     let later = |_: HookContext, _: BeforeTool| async { panic!("it is not reached") as Verdict<BeforeTool> };
-    let agent = working(scripts()).hooks(watching(&lines, denials)).on(deny).on::<BeforeTool>(later);
+    let agent = working(scripts()).hooks(watching(&lines, denials)).on(doubles).on(deny).on::<BeforeTool>(later);
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(told(&lines)[5], "before_tool work: it is Friday");
+    // As the hook before the one that denied it left it.
+    assert_eq!(told(&lines)[5], "before_tool work with {\"n\":2}: it is Friday");
 
     let fails = |_: HookContext, _: UserMessage| async { Err::<Verdict<UserMessage>, _>("no such file") };
     let agent = working([]).hooks(watching(&lines, denials)).on(fails);
     agent.run("Go.").await.expect_err("it is denied");
-    assert_eq!(told(&lines), ["before_run", "user_message: no such file", "after_run"]);
+    assert_eq!(told(&lines), ["before_run", "user_message with Go.: no such file", "after_run"]);
 }
 
 /// The records and the events of two runs, the second of which fails.

@@ -380,7 +380,7 @@ async fn run_tells_of_itself_when_the_log_fails_at_any_batch() {
         let Some(Err(error)) = running.result() else { break };
         assert_eq!(error.kind(), ErrorKind::Journal, "{batches} batches");
         if let (Ok(_), Some(EventKind::RunFinished { result })) = (&first, &last) {
-            let message = "the log could not be used: the disk is full".into();
+            let message = "the disk is full".into();
             assert_eq!(result.outcome, Outcome::Failed { failure: Failure::Log { message } });
             let told: Vec<_> = result.entries.iter().take(1).cloned().collect();
             assert!(told.is_empty() || told == [Entry::User("Second.".into())], "{told:?}");

@@ -121,6 +121,8 @@ async fn run_comes_to_a_struct_when_its_first_two_answers_are_wrong() {
         assert_eq!((came.value, came.result.output.as_deref()), (ada(), Some(&json!(ada()))), "{way:?}");
         let (result, requests) = (&came.result, model.requests());
         assert_eq!((result.turns, result.usage, result.is_finished()), (4, used() + used() + used() + used(), true));
+        let shown = agent.new_session().output(Output::<Invoice>::new().expect("a schema")).log().preview("Hi?").await;
+        assert_eq!(way.asks(&shown.expect("a request")), first, "{way:?}: what is previewed");
         assert!(requests.iter().all(|request| way.asks(request) == first), "{way:?}: {:?}", way.asks(&requests[0]));
         // The conversation only grows: each request begins with all entries of the one before.
         for pair in requests.windows(2) {

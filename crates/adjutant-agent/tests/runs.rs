@@ -17,12 +17,16 @@ mod blocking;
 mod budgets;
 #[path = "cancel.rs"]
 mod cancel;
+#[path = "errors.rs"]
+mod errors;
 #[path = "loop_bounds.rs"]
 mod loop_bounds;
 #[path = "loop_rules.rs"]
 mod loop_rules;
 #[path = "loop_runs.rs"]
 mod loop_runs;
+#[path = "outputs.rs"]
+mod outputs;
 #[path = "queues.rs"]
 mod queues;
 #[path = "resumed.rs"]

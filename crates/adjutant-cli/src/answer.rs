@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use adjutant::{agent::Output, llm::Format};
+use adjutant::{Error, agent::Output, llm::Format};
 use serde_json::Value;
 
 use crate::{exit::Exit, file, problem::Problem};
@@ -15,8 +15,8 @@ pub(crate) fn read(path: &Path) -> Result<Output<Value>, Problem> {
     let text = file::text(path, "the schema")?;
     let wrong = || Problem::new(Exit::Usage, format!("cannot use the schema: {}", path.display()));
     let schema: Arc<Value> = serde_json::from_str(&text).map_err(|error| wrong().cause(&error))?;
-    Output::of(Format::new(NAME, schema)).map_err(|error| match std::error::Error::source(&error) {
-        Some(cause) => wrong().cause(cause),
-        None => wrong().cause(&error),
+    Output::of(Format::new(NAME, schema)).map_err(|error| match error {
+        Error::Output(cause) => wrong().cause(&cause),
+        error => wrong().cause(&error),
     })
 }

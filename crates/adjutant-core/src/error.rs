@@ -31,7 +31,6 @@ pub enum Error {
     /// The answers are not those that the run waits for.
     Answers(Arc<str>),
     /// The run goes by a model that the agent does not know.
-    #[error("the run goes by {model}, which the agent does not know (it knows {}); hint: give it to `resume` with `model`, or another one to go on with", .known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     UnknownModel {
         /// The model of the run.
         model: ModelId,
@@ -178,6 +177,12 @@ impl fmt::Display for Error {
             }
             Self::Journal(error) => error.fmt(f),
             Self::Illegal(error) => write!(f, "the log does not fold: {error}"),
+            Self::UnknownModel { model, known } => {
+                let known: Vec<&str> = known.iter().map(ModelId::as_str).collect();
+                let cure = "hint: give it to `resume` with `model`, or another one to go on with";
+                let known = known.join(", ");
+                write!(f, "the run goes by {model}, which the agent does not know (it knows {known}); {cure}")
+            }
             Self::Stuck => f.write_str("the run waits, but nothing is in flight"),
         }
     }

@@ -48,8 +48,8 @@ pub use outcome::{CancelBy, Completion, Failure, Limit, Outcome};
 pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId};
 pub use record::{
-    AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, OutputVerdict, OutputWish, Record, Revised,
-    RunChange, Terms,
+    AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, OutputVerdict, OutputWish, Record,
+    Revised, RunChange, Terms,
 };
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};

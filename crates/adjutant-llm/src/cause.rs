@@ -2,28 +2,60 @@
 
 use std::{error::Error, fmt, ops::Deref, sync::Arc};
 
+/// The largest number of causes that are written.
+const MAX_LINES: usize = 8;
+
 /// The cause of an error.
 ///
 /// It is no error itself: `source()` gives what it holds, with the type that this has.
 #[derive(Clone)]
-pub struct Cause(Arc<dyn Error + Send + Sync>);
+pub struct Cause {
+    error: Arc<dyn Error + Send + Sync>,
+    /// True if it is what the error was caused by.
+    is_behind: bool,
+}
+
+impl Cause {
+    /// The cause behind an error: for one that says what this one says itself. `None` if nothing caused it.
+    pub fn behind(error: impl Error + Send + Sync + 'static) -> Option<Self> {
+        error.source().is_some().then(|| Self { error: Arc::new(error), is_behind: true })
+    }
+
+    /// Writes an error and what caused it, each on a line of its own: what `Debug` of an error shows.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn lines(error: &dyn Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{error}")?;
+        let mut source = error.source();
+        for _ in 0..MAX_LINES {
+            let Some(cause) = source else { break };
+            write!(f, "\ncaused by: {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
 
 impl<E: Error + Send + Sync + 'static> From<E> for Cause {
     fn from(error: E) -> Self {
-        Self(Arc::new(error))
+        Self { error: Arc::new(error), is_behind: false }
     }
 }
 
 impl Deref for Cause {
-    type Target = dyn Error + Send + Sync;
+    type Target = dyn Error + 'static;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        match self.error.source() {
+            Some(source) if self.is_behind => source,
+            _ => &*self.error,
+        }
     }
 }
 
 impl fmt::Debug for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        fmt::Debug::fmt(&**self, f)
     }
 }

@@ -46,6 +46,16 @@ pub struct Custom {
 }
 
 impl Entry {
+    /// The text of a message, a reply or a summary; empty for what no model sees.
+    pub fn to_text(&self) -> String {
+        match self {
+            Entry::User(message) => message.to_text(),
+            Entry::Turn(turn) => turn.reply().text(),
+            Entry::Summary(summary) => summary.text.to_string(),
+            Entry::Custom(_) => String::new(),
+        }
+    }
+
     /// True if it is kept when the conversation is compacted.
     ///
     /// A pinned message is, and a turn with a pinned result.

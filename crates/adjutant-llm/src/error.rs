@@ -1,6 +1,6 @@
 //! The one error of this crate: classified once, where it happened.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::cause::Cause;
 const MAX_BODY: usize = 2_048;
 
 /// An error of a model call. One pointer wide, because it travels in every result of a stream.
-#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, thiserror::Error, Serialize, Deserialize)]
 #[error(transparent)]
 #[serde(transparent)]
 pub struct Error {
@@ -164,6 +164,12 @@ impl Error {
             | ErrorKind::Protocol
             | ErrorKind::Cancelled => false,
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Cause::lines(self, f)
     }
 }
 

@@ -22,10 +22,11 @@ const DELTA_CHARS: usize = 8;
 
 /// A model that gives scripted replies, one for each request, in order.
 ///
-/// When the script is used up, further requests end in an error. All requests are kept.
+/// When the script is used up, further requests end in an error. All requests are kept; clones share both.
+#[derive(Clone)]
 pub struct ScriptedModel {
     info: ModelInfo,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -68,7 +69,7 @@ impl ScriptedModel {
     /// A model called `scripted/model` that gives these replies.
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let state = State { scripts: scripts.into_iter().collect(), requests: Vec::new() };
-        Self { info: ModelInfo::new("scripted/model"), state: Mutex::new(state) }
+        Self { info: ModelInfo::new("scripted/model"), state: Arc::new(Mutex::new(state)) }
     }
 
     /// Sets what the model says about itself.

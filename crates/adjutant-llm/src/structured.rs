@@ -16,7 +16,8 @@ use self::{
     form::Form,
 };
 use crate::{
-    Error, ErrorKind, FinishReason, Format, Model, ModelInfo, NanoUsd, Options, Reply, Request, Usage, UserMessage,
+    Error, ErrorKind, FinishReason, Format, Model, ModelInfo, NanoUsd, Options, Reply, Request, ToolChoice, Usage,
+    UserMessage,
 };
 
 pub use self::partial::PartialAnswer;
@@ -123,31 +124,22 @@ impl<T: DeserializeOwned> Shape<T> {
 
     /// The request of an agent that works with its tools until it answers in this shape, asked in the way of the model.
     ///
+    /// If no tool may be called any more (`ToolChoice::None`), it is asked for the answer now.
+    ///
     /// # Errors
     /// `Invalid` if a tool of the request has the name of the shape.
     pub fn within(&self, request: Request, info: &ModelInfo) -> Result<Request, Error> {
         let mode = Mode::of(info, &request.options);
-        ask::beside(request, mode, &self.form)
-    }
-
-    /// The same for the last request of an agent: its tools are shown, but not to be called.
-    ///
-    /// # Errors
-    /// `Invalid` if a tool of the request has the name of the shape.
-    pub fn at_last(&self, request: Request, info: &ModelInfo) -> Result<Request, Error> {
-        let mode = Mode::of(info, &request.options);
-        ask::prepare(request, info, mode, &self.form)
+        match request.options.tool_choice {
+            ToolChoice::None => ask::prepare(request, info, mode, &self.form),
+            _ => ask::beside(request, mode, &self.form),
+        }
     }
 
     /// The answer in a reply to such a request, or what is wrong with it, in words for the model; `None` if the reply
     /// is none and the work goes on.
     pub fn read(&self, reply: &Reply) -> Option<Result<Value, String>> {
         Some(read::within(reply, &self.form)?.map_err(|wrong| read::misfit(&wrong)))
-    }
-
-    /// The same shape, whose answers are read as JSON.
-    pub fn untyped(&self) -> Shape<Value> {
-        Shape { form: Arc::clone(&self.form), repairs: self.repairs, reads: PhantomData }
     }
 
     /// Says that a value which fits the schema is not an answer all the same.

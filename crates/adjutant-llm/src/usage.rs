@@ -109,11 +109,11 @@ impl Price {
     /// A price from US dollars for a million tokens: input, output, cache read, cache write for any time.
     pub fn dollars(input: f64, output: f64, cache_read: f64, cache_write: f64) -> Self {
         Self {
-            input: nano(input),
-            output: nano(output),
-            cache_read: nano(cache_read),
-            cache_write: nano(cache_write),
-            cache_write_1h: nano(cache_write),
+            input: NanoUsd::usd(input),
+            output: NanoUsd::usd(output),
+            cache_read: NanoUsd::usd(cache_read),
+            cache_write: NanoUsd::usd(cache_write),
+            cache_write_1h: NanoUsd::usd(cache_write),
             long: None,
         }
     }
@@ -136,8 +136,11 @@ impl Price {
     }
 }
 
-fn nano(dollars: f64) -> NanoUsd {
-    NanoUsd((dollars * 1e9).round() as u64)
+impl NanoUsd {
+    /// This many US dollars, to the nearest billionth; 0 for less than nothing.
+    pub fn usd(dollars: f64) -> Self {
+        Self((dollars * 1e9).round() as u64)
+    }
 }
 
 impl fmt::Display for NanoUsd {

@@ -9,11 +9,10 @@
 //! use std::{sync::Arc, time::Duration};
 //!
 //! use adjutant_agent::kv::MemoryKvStore;
-//! use adjutant_llm::SystemWorld;
 //! use adjutant_orchestration::board::{Board, Finish, NewTask, TaskStatus};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
-//! let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(SystemWorld));
+//! let board = Board::new(Arc::new(MemoryKvStore::default()));
 //! let dig = board.create(NewTask::new("Dig a hole")).await?;
 //! board.create(NewTask::new("Plant a tree").after(dig.id.clone())).await?;
 //!
@@ -44,7 +43,7 @@ mod window;
 use std::sync::Arc;
 
 use adjutant_agent::kv::{Change, KvStore, KvStoreError, KvStoreErrorKind, Version};
-use adjutant_llm::World;
+use adjutant_llm::{SystemWorld, World};
 
 use self::window::BoardShared;
 pub use self::{
@@ -92,9 +91,16 @@ struct VersionedTask {
 }
 
 impl Board {
-    /// The board on a key-value store.
-    pub fn new(kv: Arc<dyn KvStore>, world: Arc<dyn World>) -> Self {
+    /// The board on a key-value store, by the clock of the system.
+    pub fn new(kv: Arc<dyn KvStore>) -> Self {
+        let world = Arc::new(SystemWorld);
         Self { kv, world, shared: Arc::default(), max_lost: MAX_LOST }
+    }
+
+    /// Sets clock, ids and chance.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        Self { world: Arc::new(world), ..self }
     }
 
     /// Sets how many workers in a row may lose a task before it fails; at least 1, and [`MAX_LOST`] by itself.

@@ -1,13 +1,13 @@
 //! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::kv::{KvStoreError, KvStoreErrorKind};
 use adjutant_llm::Cause;
 use adjutant_tool::{ToolError, ToolErrorKind};
 
 /// Why something of agents with other agents could not be done.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
@@ -15,6 +15,8 @@ pub struct Error {
     retry: bool,
     retry_after: Option<Duration>,
     source: Option<Cause>,
+    /// The error of the agent that this one tells.
+    agent: Option<Box<adjutant_agent::Error>>,
 }
 
 /// What a caller can do about an error.
@@ -45,7 +47,7 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), retry: false, retry_after: None, source: None }
+        Self { kind, message: message.into(), retry: false, retry_after: None, source: None, agent: None }
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
@@ -53,8 +55,24 @@ impl Error {
         self
     }
 
+    /// What lies behind an error whose words this one has.
+    pub(crate) fn caused_by(self, source: Option<Cause>) -> Self {
+        Self { source, ..self }
+    }
+
     pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
+    }
+
+    /// An agent could not go on.
+    pub(crate) fn of_agent(error: adjutant_agent::Error) -> Self {
+        let agent = Some(Box::new(error.clone()));
+        Self { agent, ..Self::new(ErrorKind::Agent, error.to_string()).caused_by(Cause::behind(error)) }
+    }
+
+    /// The error of an agent, if that is what this one tells.
+    pub fn agent_error(&self) -> Option<&adjutant_agent::Error> {
+        self.agent.as_deref()
     }
 
     /// What a caller can do about it.
@@ -82,6 +100,12 @@ impl Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Cause::lines(self, f)
+    }
+}
+
 impl From<KvStoreError> for Error {
     fn from(error: KvStoreError) -> Self {
         let kind = match error.kind {
@@ -90,13 +114,13 @@ impl From<KvStoreError> for Error {
             _ => ErrorKind::Store,
         };
         let retry = error.is_retryable();
-        Self { retry, ..Self::new(kind, "the key-value store could not be used").with_source(error) }
+        Self { retry, ..Self::new(kind, error.to_string()).caused_by(Cause::behind(error)) }
     }
 }
 
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
-        Self::new(ErrorKind::Agent, "an agent could not go on").with_source(error)
+        Self::new(ErrorKind::Agent, Arc::clone(&error.message)).caused_by(Cause::behind(error))
     }
 }
 

@@ -220,7 +220,7 @@ fn invalid(message: String) -> Error {
 }
 
 fn told(error: adjutant_agent::Error) -> Error {
-    Error::new(ErrorKind::Agent, "the conversation could not go on").with_source(error)
+    Error::of_agent(error)
 }
 
 impl fmt::Debug for HandoffChain {

@@ -13,7 +13,7 @@ use adjutant_agent::{
     Agent,
     kv::{KvStore, Version, When},
 };
-use adjutant_llm::World;
+use adjutant_llm::{SystemWorld, World};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
@@ -113,9 +113,16 @@ pub enum Mode {
 }
 
 impl Notes {
-    /// The notes on this key-value store, beside whatever else is there.
-    pub fn new(kv: Arc<dyn KvStore>, world: Arc<dyn World>) -> Self {
+    /// The notes on this key-value store, beside whatever else is there, by the clock of the system.
+    pub fn new(kv: Arc<dyn KvStore>) -> Self {
+        let world = Arc::new(SystemWorld);
         Self { kv, world }
+    }
+
+    /// Sets clock, ids and chance.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        Self { world: Arc::new(world), ..self }
     }
 
     /// Gives an agent the tools for notes, and the section of its prompt that tells of them.

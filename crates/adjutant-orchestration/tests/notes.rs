@@ -28,7 +28,7 @@ fn notes() -> Notes {
 }
 
 fn on(kv: Arc<dyn KvStore>) -> Notes {
-    Notes::new(kv, world())
+    Notes::new(kv).world(world())
 }
 
 fn ada() -> Identity {

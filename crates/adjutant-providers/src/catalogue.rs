@@ -109,9 +109,8 @@ impl Catalogue {
     /// `Config` if there is none; it names the nearest.
     pub fn model(&self, id: &str) -> Result<&ModelInfo, Error> {
         self.find(id).ok_or_else(|| {
-            let nearest = self.near(id).join(", ");
-            let hint = if nearest.is_empty() { "" } else { "; hint: the nearest are " };
-            config(format!("no model is called {id:?}{hint}{nearest}"))
+            let hint = near::hint(id, self.models.iter().map(|it| it.id.as_str()));
+            config(format!("no model is called {id:?}{hint}"))
         })
     }
 
@@ -125,9 +124,9 @@ impl Catalogue {
         self.models.iter()
     }
 
-    /// The names that are nearest to this one, nearest first, at most four.
+    /// The names that are near to this one, nearest first, at most four; none if none can have been meant.
     pub fn near(&self, id: &str) -> Vec<&str> {
-        near::nearest(id, self.models.iter().map(|it| it.id.as_str()), near::MOST)
+        near::nearest(id, self.models.iter().map(|it| it.id.as_str()))
     }
 }
 

@@ -186,10 +186,9 @@ impl Chooser {
             Some(found) => self.hosted(found, name, rest),
             None if provider == "offline" => Err(self.unknown_model(name, &Vec::from_iter(OFFLINE.map(str::to_owned)))),
             None => {
-                let names =
-                    self.providers.iter().map(|it| it.name.clone()).chain(OFFLINE.map(|_| "offline".to_owned()));
-                let hint = near::list(provider, &names.collect::<Vec<_>>(), near::MOST);
-                Err(config(format!("no provider is called {provider:?}; hint: {hint}")))
+                let names = self.providers.iter().map(|it| it.name.as_str()).chain(OFFLINE.map(|_| "offline"));
+                let hint = near::hint(provider, names);
+                Err(config(format!("no provider is called {provider:?}{hint}")))
             }
         }
     }
@@ -326,7 +325,7 @@ impl Chooser {
         } else {
             "a model is named provider/model, which is not the form of"
         };
-        config(format!("{what} {name:?}; hint: {}", near::list(name, names, near::MOST)))
+        config(format!("{what} {name:?}{}", near::hint(name, names.iter().map(String::as_str))))
     }
 }
 

@@ -1,13 +1,13 @@
 //! The one error of this crate.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use adjutant_llm::Cause;
 
 use crate::wants::Wants;
 
 /// The reason why something of an agent's life could not be done.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
@@ -72,6 +72,11 @@ impl Error {
         self
     }
 
+    /// Sets what lies behind an error whose words this one has.
+    pub(crate) fn behind(self, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { source: Cause::behind(error), ..self }
+    }
+
     pub(crate) fn with_wants(mut self, wants: Wants) -> Self {
         self.wants = Some(Arc::new(wants));
         self
@@ -105,5 +110,11 @@ impl Error {
                 | ErrorKind::Full
                 | ErrorKind::Connection
         )
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Cause::lines(self, f)
     }
 }

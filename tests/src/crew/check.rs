@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use adjutant::{
     agent::{Journal, LogId, Record, Run, Seq, kv::KvStore},
-    llm::SystemWorld,
     orchestration::board::{Board, ListedTask, TaskQuery, TaskStatus},
 };
 use futures_util::StreamExt;
@@ -24,7 +23,7 @@ pub(super) async fn check(
     drill: &Drill,
     kills: u32,
 ) -> Result<Survived, String> {
-    let board = Board::new(Arc::clone(kv), Arc::new(SystemWorld));
+    let board = Board::new(Arc::clone(kv));
     let page = board.list(&TaskQuery::new().limit(drill.tasks + 1)).await.map_err(|error| error.to_string())?;
     if page.tasks.len() != drill.tasks {
         return Err(format!("the board has {} tasks", page.tasks.len()));

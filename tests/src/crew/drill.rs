@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant::{agent::kv::KvStore, llm::SystemWorld, orchestration::board::Board};
+use adjutant::{agent::kv::KvStore, orchestration::board::Board};
 use adjutant_testing::Loopback;
 
 use super::{
@@ -151,7 +151,7 @@ impl Drop for Worker {
 
 /// Puts the tasks on the board.
 async fn fill(kv: &Arc<dyn KvStore>, tasks: usize) -> Result<(), adjutant::orchestration::Error> {
-    let board = Board::new(Arc::clone(kv), Arc::new(SystemWorld));
+    let board = Board::new(Arc::clone(kv));
     let mut last = None;
     for number in 0..tasks {
         let task = match last.take().filter(|_| plan::waits(number)) {

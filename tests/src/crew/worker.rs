@@ -12,7 +12,7 @@ use std::{
 use adjutant::{
     Agent, Replay, RunResult,
     agent::{ErrorKind, Journal, JournalErrorKind, LogId},
-    llm::{CallResult, Entry, ModelInfo, SystemWorld},
+    llm::{CallResult, Entry, ModelInfo},
     orchestration::board::{Board, Finish, Task, TaskQuery, TaskStatus},
     providers::Anthropic,
     tools::{CallContext, ToolError, ToolSpec, tool_fn},
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Whatever keeps it from that.
 pub async fn worker(place: &Place, name: &str, address: &str, files: &Path) -> Result<(), Failure> {
     let (journal, kv) = place.open_both().await?;
-    let board = Board::new(kv, Arc::new(SystemWorld));
+    let board = Board::new(kv);
     let payments = Arc::new(OpenOptions::new().create(true).append(true).open(files.join("payments"))?);
     loop {
         match board.claim_next(name, LEASE).await {

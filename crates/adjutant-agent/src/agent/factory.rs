@@ -15,7 +15,7 @@ use super::Agent;
 use crate::{
     prompt::Prompt,
     running::Running,
-    scope::{Child, ChildRun, Spawn},
+    scope::{Child, ChildRun, Spawn, child_failed},
 };
 
 /// Opens agents: first ones, each in a session of its own, or children of a call.
@@ -144,7 +144,9 @@ fn told(error: Error) -> ToolError {
         ErrorKind::Prompt => ToolErrorKind::InvalidArguments,
         _ => ToolErrorKind::Failed,
     };
-    ToolError::new(kind, "the agent failed").with_source(error)
+    let mut failed = child_failed("the agent failed", error);
+    failed.kind = kind;
+    failed
 }
 
 impl fmt::Debug for AgentFactory {

@@ -11,8 +11,8 @@ use std::{
 
 use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolChoice,
-    ToolName, Usage,
+    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolName,
+    Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -160,11 +160,7 @@ impl Asker {
     fn dressed(&self, request: Request) -> Result<Request, Error> {
         match &self.feed.setup.goal {
             None => Ok(request),
-            // No tool may be called any more.
-            Some(goal) if request.options.tool_choice == ToolChoice::None => {
-                goal.shape.at_last(request, self.model.info())
-            }
-            Some(goal) => goal.shape.within(request, self.model.info()),
+            Some(goal) => goal.dress(request, &*self.model),
         }
     }
 

@@ -330,7 +330,7 @@ impl Setup {
     }
 
     /// Returns the options with which the model should answer in the open turn.
-    pub(crate) fn options_of(&self, run: &Run) -> Arc<Options> {
+    pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
         let thinking = run.request().chosen_thinking;
         if thinking.is_none() && !run.request().is_last {
             return Arc::clone(&self.options);

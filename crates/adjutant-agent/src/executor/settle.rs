@@ -37,7 +37,7 @@ impl LocalExecutor {
     #[cold]
     pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
         let act = ActivityId::Settle(turn);
-        let judging = Judging::new(&self.setup, run);
+        let judging = self.judging(run);
         let hooks = &self.setup.hooks;
         let watched = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>();
         let (closed, poller) = (if watched { run.waiting().closed() } else { None }, self.poller(self.place));
@@ -53,6 +53,16 @@ impl LocalExecutor {
             Performed { records: settling.records(closed).await.into(), ..Performed::nothing(act) }
         });
         None
+    }
+}
+
+impl LocalExecutor {
+    /// The answer of the turn that is about to be settled, if one is wanted and given.
+    fn judging(&self, run: &Run) -> Option<Judging> {
+        let (goal, reply, (_, refused)) = (self.setup.goal.as_ref()?, run.reply()?, run.output()?);
+        // It has answered; only the words depend on it.
+        let model = self.setup.chosen(run.request().chosen_model).unwrap_or_else(|_| Arc::clone(&self.setup.model));
+        Judging::new(goal, reply, refused, (model, self.setup.options_of(run)))
     }
 }
 

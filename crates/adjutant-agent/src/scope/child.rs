@@ -27,6 +27,7 @@ use crate::{
 };
 use task::ChildTask;
 
+pub(crate) use task::child_failed;
 pub(super) use task::{ChildEnd, stopped};
 
 /// An agent under a call; see [`Spawn`](crate::Spawn).

@@ -121,7 +121,11 @@ impl DriveSetup<'_> {
             Begin::Run { prompts, limits, terms } => (prompts, limits, terms),
             Begin::Resume { answers, bounds, terms, .. } => {
                 let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
-                return vec![Record::Resumed { answers: answers.clone(), limits, terms: self.terms(terms.as_deref(), None) }];
+                return vec![Record::Resumed {
+                    answers: answers.clone(),
+                    limits,
+                    terms: self.terms(terms.as_deref(), None),
+                }];
             }
             Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
         };

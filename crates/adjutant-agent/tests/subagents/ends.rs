@@ -183,11 +183,10 @@ async fn parent_goes_on_when_a_child_fails() {
         let good = open(&cx, "b", helper(&["Good."])).await?.run("Well?").await?;
         let failed = run.finish().await.expect_err("nothing is scripted");
         assert_eq!(failed.kind, ToolErrorKind::Failed);
-        let source = std::error::Error::source(&failed).expect("a cause").to_string();
-        Ok(CallResult::ok(format!("{failed}: {source}; {}", good.text())))
+        Ok(CallResult::ok(format!("{failed}; {}", good.text())))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(results(&result), ["the agent failed: the model call failed; Good."]);
+    assert_eq!(results(&result), ["the agent failed: no scripted reply is left for request 1; Good."]);
     assert_eq!(result.text(), "Done.");
 }
 
@@ -270,12 +269,11 @@ async fn panic_of_a_child_is_an_error_for_its_caller_alone() {
     let agent = parent(work(|cx| async move {
         let panics = adjutant_llm::model_fn(adjutant_llm::ModelInfo::new("a/b"), |_| panic!("no model"));
         let failed = open(&cx, "a", Agent::new(panics)).await?.run("Well?").await.expect_err("it panicked");
-        let source = std::error::Error::source(&failed).expect("a cause").to_string();
         Ok(CallResult::ok(format!(
-            "{source}; {}",
+            "{failed}; {}",
             open(&cx, "b", helper(&["Good."])).await?.run("Well?").await?.text()
         )))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(results(&result), ["the run failed: Ask(TurnNo(1)) panicked: no model; Good."]);
+    assert_eq!(results(&result), ["the agent failed: the run failed: Ask(TurnNo(1)) panicked: no model; Good."]);
 }

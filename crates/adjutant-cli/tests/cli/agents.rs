@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use adjutant::{
-    llm::{Script, SystemWorld},
+    llm::Script,
     orchestration::board::{Board, NewTask, TaskId, TaskStatus},
     store::Sqlite,
 };
@@ -276,7 +276,7 @@ fn json_holds_the_events_of_all_agents() {
 fn on_board<T>(desk: &Desk, act: impl AsyncFnOnce(Board) -> T) -> T {
     let kv = Sqlite::open(desk.path("store.db")).expect("it opens").kv("board");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(act(Board::new(Arc::new(kv), Arc::new(SystemWorld))))
+    runtime.block_on(act(Board::new(Arc::new(kv))))
 }
 
 #[test]

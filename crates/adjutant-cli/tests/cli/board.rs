@@ -3,7 +3,6 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use adjutant::{
-    llm::SystemWorld,
     orchestration::board::{Board, Finish, NewTask},
     store::Sqlite,
 };
@@ -15,7 +14,7 @@ const LEASE: Duration = Duration::from_secs(60);
 /// A plan: one task failed, another waits for it, a third is worked on.
 async fn plan(file: &Path) -> [String; 3] {
     let kv = Sqlite::open(file).expect("it opens").kv("board");
-    let board = Board::new(Arc::new(kv), Arc::new(SystemWorld));
+    let board = Board::new(Arc::new(kv));
     let dig = NewTask::new("Dig \u{1b}[2Ja hole").description("A deep one.\n").criterion("It is deep.").priority(2);
     let dig = board.create(dig.created_by("lead")).await.expect("it can be created").id;
     let plant = board.create(NewTask::new("Plant").after(dig.clone())).await.expect("it can be created").id;

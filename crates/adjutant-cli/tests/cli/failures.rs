@@ -24,7 +24,7 @@ fn broken(vendor: Vendor, fault: &Fault, args: &[&str]) -> Seen {
 fn check(fault: &Fault, causes: [&str; 2], rest: &str) {
     for (vendor, cause) in VENDORS.into_iter().zip(causes) {
         let cause = cause.replace("{}", vendor.model());
-        let stderr = format!("error: the model call failed\ncaused by: {cause}\n{rest}");
+        let stderr = format!("error: {cause}\n{rest}");
         broken(vendor, fault, &["Hi"]).check(1, "", &stderr);
     }
 }
@@ -56,7 +56,7 @@ fn variable_of_the_key_is_named_when_the_key_is_wrong() {
     let cases = [("authentication_error", "ANTHROPIC_API_KEY"), ("invalid_api_key", "OPENAI_API_KEY")];
     for (vendor, (code, variable)) in VENDORS.into_iter().zip(cases) {
         let stderr = format!(
-            "error: the model call failed\ncaused by: {} answered 401 ({code}): invalid x-api-key\n\
+            "error: {} answered 401 ({code}): invalid x-api-key\n\
              hint: check the key in {variable}\n",
             vendor.model()
         );
@@ -77,7 +77,7 @@ fn connection_is_told_when_it_breaks_or_never_stands() {
     for vendor in VENDORS {
         let seen = broken(vendor, &Fault::Hangup, &["Hi"]);
         assert_eq!((seen.code, seen.stdout.as_str()), (Some(1), ""));
-        let start = "error: the model call failed\ncaused by: the connection to HOST broke before an answer came\n";
+        let start = "error: the connection to HOST broke before an answer came\n";
         assert!(seen.stderr.starts_with(start) && seen.stderr.ends_with(hint), "{seen:#?}");
     }
     // Port 1 is reserved for a service that nobody runs any more.
@@ -85,7 +85,7 @@ fn connection_is_told_when_it_breaks_or_never_stands() {
     command.env("ANTHROPIC_API_KEY", "k").env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
     let seen = seen(command);
     assert_eq!((seen.code, seen.stdout.as_str()), (Some(1), ""));
-    let start = "error: the model call failed\ncaused by: could not connect to 127.0.0.1:1: nothing listens there\n";
+    let start = "error: could not connect to 127.0.0.1:1: nothing listens there\n";
     assert!(seen.stderr.starts_with(start) && seen.stderr.ends_with(hint), "{seen:#?}");
 }
 
@@ -96,7 +96,7 @@ fn check_part(fault: impl Fn(Vendor) -> Fault, part: impl Fn(&str) -> bool, caus
         let seen = broken(vendor, &fault(vendor), &["Hi"]);
         let said = seen.stdout.strip_suffix('\n').unwrap_or_default();
         assert!(TEXT.starts_with(said) && part(said), "{seen:#?}");
-        let start = format!("error: the model call failed\ncaused by: {cause}");
+        let start = format!("error: {cause}");
         assert!(seen.code == Some(1) && seen.stderr.starts_with(&start), "{seen:#?}");
     }
 }
@@ -115,7 +115,7 @@ fn text_so_far_is_shown_when_the_answer_breaks_off() {
     for vendor in WIRES {
         let seen = broken(vendor, &Fault::ErrorAfter { frames: vendor.middle().1 }, &["Hi"]);
         assert!(some(seen.stdout.trim_end_matches('\n')), "{seen:#?}");
-        let cause = format!("caused by: {} broke off with an error (", vendor.model());
+        let cause = format!("error: {} broke off with an error (", vendor.model());
         assert!(seen.stderr.contains(&cause) && seen.stderr.ends_with("hint: try again later\n"), "{seen:#?}");
     }
 }
@@ -128,7 +128,7 @@ fn json_ends_with_the_failure_when_the_answer_breaks_off() {
         let last = &events[events.len() - 1];
         assert_eq!(last["result"]["outcome"]["failure"]["error"]["message"], "the stream ended in the middle");
         assert_eq!(last["result"]["reply"]["blocks"][0]["text"], TEXT);
-        let stderr = "error: the model call failed\ncaused by: the stream ended in the middle\n";
+        let stderr = "error: the stream ended in the middle\n";
         assert_eq!((seen.code, seen.stderr.as_str()), (Some(1), stderr));
     }
 }
@@ -150,7 +150,7 @@ fn model_is_refused_when_it_cannot_be_had() {
     let nearest = "anthropic/claude-sonnet-5, anthropic/claude-sonnet-5-5";
     for (name, start) in [
         ("anthropic/claude-sonet-5", format!("error: no model is called \"anthropic/claude-sonet-5\"\nhint: the nearest are {nearest}, ")),
-        ("antropic/x", "error: no provider is called \"antropic\"\nhint: the nearest are anthropic, ".into()),
+        ("antropic/x", "error: no provider is called \"antropic\"\nhint: the nearest are anthropic\n".into()),
         ("gpt-5", "error: a model is named provider/model, which is not the form of \"gpt-5\"\nhint: the nearest are openai/gpt-5, ".into()),
     ] {
         let seen = seen(adjutant(&["run", "Hi", "--model", name]));
@@ -188,7 +188,7 @@ fn options_are_refused_when_they_make_no_sense() {
         (&["models", "--all", "--provider", "x"], "cannot be used with"),
         (
             &["models", "--provider", "antropic"],
-            "no provider is called \"antropic\"\nhint: the nearest are anthropic, ",
+            "no provider is called \"antropic\"\nhint: the nearest are anthropic\n",
         ),
         (&["run", "Hi", "there"], "unexpected argument 'there'"),
         (&["walk"], "unrecognized subcommand 'walk'"),

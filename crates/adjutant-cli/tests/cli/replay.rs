@@ -142,7 +142,7 @@ fn replay_is_refused_when_something_else_is_asked() {
     seen(run(Vendor::OpenAi, &server, &["What is here?", "--root", place.root(), "--record", &tape]));
     let other = seen(adjutant(&["run", "Who is here?", "--root", place.root(), "--replay", &tape]));
     assert_eq!((other.code, other.stdout.as_str()), (Some(1), ""), "{other:#?}");
-    let start = "error: the model call failed\ncaused by: the request was not recorded; the nearest is exchange 1: ";
+    let start = "error: the request was not recorded; the nearest is exchange 1: ";
     let hint = "hint: give the prompt, the options and the directory of the recorded run\n";
     assert!(other.stderr.starts_with(start) && other.stderr.contains(hint), "{other:#?}");
 }

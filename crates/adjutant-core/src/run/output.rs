@@ -56,7 +56,7 @@ impl Current {
     /// Returns whether the answer of a turn was accepted, if one was given.
     pub(super) fn checked(&self, turn: TurnNo) -> Option<bool> {
         let (checked, verdict) = self.output.as_ref()?.newest.as_ref()?;
-        (*checked == turn).then(|| matches!(verdict, OutputVerdict::Accepted { .. }))
+        (*checked == turn).then_some(matches!(verdict, OutputVerdict::Accepted { .. }))
     }
 
     /// Someone put another end in the place of this one: what was accepted is not what it says.

@@ -54,6 +54,11 @@ impl UserMessage {
         vec![Content::text(text)].into()
     }
 
+    /// The texts, with a line break between them; what is no text is left out.
+    pub fn to_text(&self) -> String {
+        self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
+    }
+
     /// True if the message holds nothing that a model could read: no content, or only blank text.
     pub fn is_empty(&self) -> bool {
         self.content.iter().all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))

@@ -34,7 +34,7 @@ struct Balky {
 
 impl Balky {
     fn board(&self) -> Board {
-        Board::new(Arc::new(self.clone()), Arc::new(FixedWorld::at_ms(START_MS)))
+        Board::new(Arc::new(self.clone())).world(FixedWorld::at_ms(START_MS))
     }
 
     fn unscanned(&self, prefix: Option<&'static str>) {

@@ -43,7 +43,7 @@ impl Stage {
 
     /// The board, as a process of its own has it.
     pub(super) fn board(&self) -> Board {
-        Board::new(self.kv(), Arc::<FixedWorld>::clone(&self.clock))
+        Board::new(self.kv()).world(Arc::<FixedWorld>::clone(&self.clock))
     }
 }
 

@@ -12,7 +12,7 @@ use super::stage::{LEASE, START_MS};
 
 fn board() -> (Board, Arc<FixedWorld>) {
     let clock = Arc::new(FixedWorld::at_ms(START_MS));
-    (Board::new(Arc::new(MemoryKvStore::default()), Arc::<FixedWorld>::clone(&clock)), clock)
+    (Board::new(Arc::new(MemoryKvStore::default())).world(Arc::<FixedWorld>::clone(&clock)), clock)
 }
 
 /// The context of a call of a run, by an agent of this name.

@@ -16,7 +16,7 @@ use super::desk::{Asked, boss_with, calls, delegates, register, register_as, rep
 const LEASE: Duration = Duration::from_secs(60);
 
 fn board() -> Board {
-    Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)))
+    Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000))
 }
 
 async fn create(board: &Board, task: NewTask) -> TaskId {
@@ -223,7 +223,7 @@ async fn agent_goes_on_when_it_has_ended_its_task_by_itself() {
 #[tokio::test(start_paused = true)]
 async fn task_stays_the_agents_when_it_works_for_longer_than_a_lease() {
     let (world, registry, gate) = (Arc::new(FixedWorld::at_ms(0)), Registry::new(), Gate::default());
-    let board = Board::new(Arc::new(MemoryKvStore::default()), world.clone());
+    let board = Board::new(Arc::new(MemoryKvStore::default())).world(world.clone());
     let id = create(&board, NewTask::new("Fix it")).await;
     let wait = gate.clone();
     coder(&registry, move || says("At last.").wait_at(0, &wait));

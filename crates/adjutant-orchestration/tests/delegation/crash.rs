@@ -79,7 +79,7 @@ fn children(log: &[Arc<Stamped>]) -> (Vec<String>, Vec<String>) {
 
 /// A board at a crash that left this log: a task whose claim is noted may have come to its end, which is not noted.
 async fn board(log: &[Arc<Stamped>]) -> (Board, Vec<TaskId>) {
-    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000));
     let mut ids = Vec::new();
     for (at, name) in ["Fix it", "Test it"].into_iter().enumerate() {
         let id = board.create(NewTask::new(name)).await.expect("memory does not fail").id;

@@ -125,7 +125,7 @@ async fn nothing_is_answered_when_one_of_the_ids_is_wrong() {
 async fn agent_is_stopped_when_its_question_is_not_answered_in_time() {
     let registry = Registry::new();
     curious(&registry, Profile::new("painter", ""), 1);
-    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000));
     let id = board.create(NewTask::new("Paint")).await.expect("memory does not fail").id;
     let mut order = interactive("painter");
     order["task_id"] = json!(id);

@@ -40,7 +40,7 @@ fn log() -> LogId {
 }
 
 async fn program() -> Program {
-    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000));
     let id = board.create(NewTask::new("Fix it")).await.expect("memory does not fail").id;
     let registry = Registry::new();
     let done = || calls("task_complete", json!({"status": "completed", "summary": "One."}));

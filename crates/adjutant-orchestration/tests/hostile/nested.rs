@@ -13,7 +13,7 @@ use serde_json::json;
 use super::super::delegation::desk::{boss, deciding, delegates, register, reports, results, says, task};
 
 async fn board(names: &[&'static str]) -> (Board, Vec<TaskId>) {
-    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000));
     let mut ids = Vec::new();
     for name in names {
         ids.push(board.create(NewTask::new(*name)).await.expect("memory does not fail").id);

@@ -19,8 +19,8 @@ fn names(infos: &[adjutant_orchestration::notes::NoteInfo]) -> Vec<&str> {
 async fn note_is_read_by_others_when_it_was_written() {
     for place in kv_stores::all("note_is_read_by_others_when_it_was_written").await {
         let world = Arc::new(FixedWorld::at_ms(NOW_MS));
-        let mine = Notes::new(Arc::clone(&place.kv), world.clone());
-        let theirs = Notes::new(Arc::clone(&place.other), world.clone());
+        let mine = Notes::new(Arc::clone(&place.kv)).world(world.clone());
+        let theirs = Notes::new(Arc::clone(&place.other)).world(world.clone());
         assert_eq!(theirs.read("plan").await.expect("it is read"), None, "{place:?}");
         let first = mine.write(Writing::replace("plan", "Tea, then work. ☕"), &ada()).await.expect("it is written");
         world.advance_ms(5_000);

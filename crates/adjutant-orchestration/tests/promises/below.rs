@@ -36,7 +36,7 @@ async fn call_is_refused_when_a_task_lacks_agent_task_or_context() {
 #[tokio::test]
 async fn board_and_reflections_reach_agents_further_down_when_they_delegate() {
     let world = Arc::new(FixedWorld::at_ms(1_000));
-    let board = Board::new(Arc::new(MemoryKvStore::default()), world.clone());
+    let board = Board::new(Arc::new(MemoryKvStore::default())).world(world.clone());
     let id = board.create(NewTask::new("Build the parser crate")).await.expect("memory does not fail").id;
     let (registry, reflections) = (Registry::new(), Reflections::in_memory().world(world));
     let mut below = task("coder", "Build the parser crate");

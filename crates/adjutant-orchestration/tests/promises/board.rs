@@ -12,7 +12,7 @@ use adjutant_tool::CallContext;
 use serde_json::json;
 
 fn board() -> Board {
-    Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)))
+    Board::new(Arc::new(MemoryKvStore::default())).world(FixedWorld::at_ms(1_000))
 }
 
 #[tokio::test]

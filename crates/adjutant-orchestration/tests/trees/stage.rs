@@ -6,7 +6,7 @@ use adjutant_agent::{
     Agent, Caps, Journal, Limits, LogId, MemoryJournal, Seq, Stamped,
     kv::{KvStore, MemoryKvStore},
 };
-use adjutant_llm::{CallResult, Error, ErrorKind, Request, Script, World};
+use adjutant_llm::{CallResult, Error, ErrorKind, Request, Script};
 use adjutant_orchestration::{
     Delegation, Profile, Registry,
     board::{Board, Finish, NewTask, TaskId},
@@ -77,7 +77,7 @@ pub(crate) fn die(stage: &Stage, records: u64) -> bool {
 impl Stage {
     pub(crate) fn new(plan: &Plan) -> Self {
         let (clock, kv) = (Clock::default(), Arc::new(MemoryKvStore::default()));
-        let board = Board::new(Arc::clone(&kv) as Arc<dyn KvStore>, Arc::new(clock.clone()) as Arc<dyn World>);
+        let board = Board::new(Arc::clone(&kv) as Arc<dyn KvStore>).world(Arc::new(clock.clone()));
         let create = |at| {
             let created = board.create(NewTask::new(format!("Task {at}"))).now_or_never();
             created.expect("memory answers at once").expect("memory does not fail").id
@@ -88,7 +88,7 @@ impl Stage {
     }
 
     pub(crate) fn board(&self) -> Board {
-        Board::new(Arc::clone(&self.kv) as Arc<dyn KvStore>, Arc::new(self.clock.clone()) as Arc<dyn World>)
+        Board::new(Arc::clone(&self.kv) as Arc<dyn KvStore>).world(Arc::new(self.clock.clone()))
     }
 
     pub(crate) fn tasks(&self) -> &[TaskId] {

@@ -197,9 +197,10 @@ fn merge_takes_the_others_when_both_have_a_model() {
 #[test]
 fn model_names_the_nearest_when_there_is_none() {
     let catalogue = Catalogue::empty().with(ModelInfo::new("a/large")).with(ModelInfo::new("b/small"));
-    assert_eq!(catalogue.near("smal"), ["b/small", "a/large"]);
+    assert_eq!(catalogue.near("smal"), ["b/small"]);
+    assert_eq!(catalogue.near("enormous"), [""; 0]);
     let error = catalogue.model("b/smal").expect_err("there is no such model");
-    let expect = "no model is called \"b/smal\"; hint: the nearest are b/small, a/large";
+    let expect = "no model is called \"b/smal\"; hint: the nearest are b/small";
     assert_eq!((error.kind(), error.message()), (ErrorKind::Config, expect));
     let error = Catalogue::empty().model("x").expect_err("there is none at all");
     assert_eq!(error.message(), "no model is called \"x\"");

@@ -76,8 +76,8 @@ impl Tooling {
         })?;
         Ok(Self {
             manifest: Arc::new(manifest.clone()),
-            board: board.transpose()?.map(|kv| Board::new(kv, Arc::clone(&world))),
-            notes: notes.transpose()?.map(|kv| Notes::new(kv, Arc::clone(&world))),
+            board: board.transpose()?.map(|kv| Board::new(kv).world(Arc::clone(&world))),
+            notes: notes.transpose()?.map(|kv| Notes::new(kv).world(Arc::clone(&world))),
             memories: memories.transpose()?,
             programs: manifest.process_tools.iter().map(program).collect::<Result<_, Error>>()?,
             workspace,

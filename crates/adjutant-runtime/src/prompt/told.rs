@@ -1,7 +1,5 @@
 //! Errors of the crates below, as those who prompt are told of them.
 
-use std::error::Error as _;
-
 use adjutant_agent::{CancelBy, JournalError, JournalErrorKind, Outcome};
 
 use crate::{Error, ErrorKind};
@@ -16,35 +14,31 @@ pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
         Kind::Journal => error.journal_error().map_or(ErrorKind::Storage, of_journal_kind),
         _ => ErrorKind::Agent,
     };
-    Error::new(kind, error.to_string()).with_source_of(error)
+    Error::new(kind, error.to_string()).behind(error)
 }
 
 /// An error of a handoff chain, which is mostly one of its agents.
 pub(super) fn of_chain(error: adjutant_orchestration::Error) -> Error {
-    match agent_of(&error) {
+    match error.agent_error() {
         Some(agent) => of_agent(agent.clone()),
-        None => Error::new(ErrorKind::Agent, error.to_string()).with_source(error),
+        None => Error::new(ErrorKind::Agent, error.to_string()).behind(error),
     }
 }
 
 /// The same, unless a run of one of its agents failed, as its last event has told.
 pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Error> {
-    let is_told = agent_of(&error).is_some_and(|agent| agent.result().is_some());
+    let is_told = error.agent_error().is_some_and(|agent| agent.result().is_some());
     (!is_told).then(|| of_chain(error))
-}
-
-fn agent_of(error: &adjutant_orchestration::Error) -> Option<&adjutant_agent::Error> {
-    error.source().and_then(|source| source.downcast_ref())
 }
 
 /// An error of a journal.
 pub(super) fn of_journal(error: JournalError) -> Error {
-    Error::new(of_journal_kind(&error), error.to_string()).with_source(error)
+    Error::new(of_journal_kind(&error), error.to_string()).behind(error)
 }
 
 /// An error of a model that was asked for an object.
 pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
-    Error::new(ErrorKind::Agent, format!("no object: {error}")).with_source(error)
+    Error::new(ErrorKind::Agent, format!("no object: {error}")).behind(error)
 }
 
 /// Returns the reason why a run that ended has no answer, if that is so: it was stopped with the agent, or its time was
@@ -70,16 +64,5 @@ fn of_journal_kind(error: &JournalError) -> ErrorKind {
         JournalErrorKind::Owned => ErrorKind::Busy,
         JournalErrorKind::Invalid => ErrorKind::Invalid,
         _ => ErrorKind::Storage,
-    }
-}
-
-impl Error {
-    /// Keeps what an error of an agent came from, beside its own text.
-    fn with_source_of(self, error: adjutant_agent::Error) -> Self {
-        match (error.model_error(), error.journal_error()) {
-            (Some(source), _) => self.with_source(source.clone()),
-            (None, Some(source)) => self.with_source(source.clone()),
-            (None, None) => self,
-        }
     }
 }

@@ -67,7 +67,7 @@ fn problems_of_included_agents_stand_in_their_files() {
     crew/bad.md:3:1: there is no field `colour` here; hint: there is `name`, `description`, `model`, `toolboxes`, `skills`, `behavior`, `middleware`, `compaction`, `max_turns`, `delegation`, `expertise`, `estimated_cost`, …
     crew/deep.md:3:14: there is no field `deep` here; hint: there is `depth`, `handoffs`
     crew/empty.md:1:1: `description` is missing: others choose the agent by it
-    crew/model.md:4:8: no provider is called "nowhere"; hint: the nearest are azure, qwen, together, openai
+    crew/model.md:4:8: no provider is called "nowhere"
     crew/model.md:5:13: there is no toolbox "file"; hint: the nearest is `files`
     crew/number.md:3:12: expected a whole number from 0 to 4294967295, found "many"
     crew/plain.md:1:1: it does not begin with front matter: a line `---`, the fields, a line `---`

@@ -133,7 +133,7 @@ fn overrides_are_refused_when_the_manifest_would_be_wrong() {
     override environment.PATH: the variable PATH is set by the runtime
     override max_turns: `max_turns` and `limits.max_turns` are the same: one of them is enough
     override max_turns: `max_turns` is at least 1
-    override model: no model is called "offline/none"; hint: the nearest are offline/planner
+    override model: no model is called "offline/none"
     "#);
 }
 

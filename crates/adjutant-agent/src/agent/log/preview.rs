@@ -32,6 +32,9 @@ impl AgentLog<'_> {
     /// instructions cannot be made or an effect fails.
     pub async fn preview(self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
         let (setup, sight, model, mut request) = self.upcoming(prompt.into().checked()?).await?;
+        if let Some(goal) = &setup.goal {
+            request = goal.dress(request, &*model).map_err(Error::Output)?;
+        }
         fund::cut_first(&mut request, &setup, model.info(), &sight);
         Ok(request)
     }

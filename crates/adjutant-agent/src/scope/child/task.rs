@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_core::{CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Tally};
-use adjutant_llm::Entry;
+use adjutant_llm::{Cause, Entry};
 use adjutant_tool::{ToolError, ToolErrorKind};
 use tokio::sync::oneshot;
 
@@ -267,9 +267,18 @@ fn tell_end(core: &ChildCore, ordinal: usize, result: &RunResult, tally: Tally) 
 }
 
 fn of_result(result: RunResult) -> ChildEnd {
-    Error::of_result(result).map_err(|error| ToolError::failed("the agent failed").with_source(error))
+    Error::of_result(result).map_err(|error| child_failed("the agent failed", error))
 }
 
 fn lost(error: &Error) -> ToolError {
-    ToolError::failed("the agent could not go on").with_source(error.clone())
+    child_failed("the agent could not go on", error.clone())
+}
+
+/// An error of an agent for the model that asked for it: what happened, and then what lies behind that.
+pub(crate) fn child_failed(what: &str, error: Error) -> ToolError {
+    let failed = ToolError::failed(format!("{what}: {error}"));
+    match Cause::behind(error) {
+        Some(cause) => failed.with_source(cause),
+        None => failed,
+    }
 }

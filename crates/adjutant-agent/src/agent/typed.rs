@@ -1,0 +1,183 @@
+//! A run that is wanted to come to a value: who waits for it, and who reads it while it comes.
+
+use std::{
+    fmt,
+    future::IntoFuture,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use adjutant_core::{Error, Event, EventKind, RunResult};
+use adjutant_llm::{Format, PartialAnswer};
+use futures_core::Stream;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::RunBuilder;
+use crate::{output::Output, running::Running};
+
+/// The name of an answer whose schema has no Rust type.
+const NAME: &str = "answer";
+
+/// The value that a run came to, beside its result.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TypedResult<T> {
+    /// The value.
+    pub value: T,
+    /// The result of the run.
+    pub result: RunResult,
+}
+
+/// A run that is wanted to come to a value: await it, or read its events with [`stream`](OutputRun::stream).
+///
+/// A run that is resumed wants what it was begun with; a validator is to be given again.
+///
+/// # Errors
+/// As those of a [`RunBuilder`], and: `Prompt` if the schema is none, `Failed` if no answer was what is wanted,
+/// `Unanswered` if the run ended without one: at a limit, cancelled, waiting.
+#[must_use = "a run begins when it is awaited or streamed"]
+pub struct OutputRun<T> {
+    run: RunBuilder,
+    output: Result<Output<T>, Error>,
+}
+
+/// A live run that is wanted to come to a value: its events, and after them the value as far as it is known.
+#[must_use = "a run does nothing until its events are read"]
+pub struct OutputStream<T> {
+    running: Running,
+    partial: PartialAnswer,
+    grown: Option<Value>,
+    reads: PhantomData<fn() -> T>,
+}
+
+/// Something that a run with a wanted answer does.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum OutputStep {
+    /// An event of the run.
+    Event(Box<Event>),
+    /// The answer as far as it was said. It only grows, until `ReplyRetracted` or `OutputRefused` makes it void.
+    Partial(Value),
+}
+
+impl RunBuilder {
+    /// Wants the run to come to a value of this type.
+    pub fn output<T: DeserializeOwned + JsonSchema>(self) -> OutputRun<T> {
+        OutputRun { run: self, output: Output::new() }
+    }
+
+    /// Wants the run to come to JSON that fits this schema.
+    pub fn output_schema(self, schema: impl Into<Arc<Value>>) -> OutputRun<Value> {
+        OutputRun { run: self, output: Output::of(Format::new(NAME, schema)) }
+    }
+}
+
+impl<T: DeserializeOwned> OutputRun<T> {
+    /// Sets how often the model may be sent back; see [`Output::repairs`].
+    pub fn repairs(self, times: u32) -> Self {
+        Self { output: self.output.map(|output| output.repairs(times)), ..self }
+    }
+
+    /// Sets who refuses a value that fits; see [`Output::validate`].
+    pub fn validate<F, Fut>(self, validator: F) -> Self
+    where
+        F: Fn(T) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        Self { output: self.output.map(|output| output.validate(validator)), ..self }
+    }
+
+    /// Begins the run as a stream of its events and of the value while it comes.
+    ///
+    /// # Errors
+    /// As [`RunBuilder::stream`], and `Prompt` if the schema is none.
+    pub fn stream(self) -> Result<OutputStream<T>, Error> {
+        let goal = self.output?.goal();
+        let partial = goal.shape.partial();
+        let running = self.run.wanting(goal).stream()?;
+        Ok(OutputStream { running, partial, grown: None, reads: PhantomData })
+    }
+}
+
+impl<T: DeserializeOwned + 'static> IntoFuture for OutputRun<T> {
+    type Output = Result<TypedResult<T>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let run = self.output.map(|output| self.run.wanting(output.goal()));
+        Box::pin(async move { typed(run?.await?) })
+    }
+}
+
+impl<T: DeserializeOwned> OutputStream<T> {
+    /// The live run: it can be stopped, and things can be said to it.
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Drives the run to its end without looking at further events.
+    ///
+    /// Cancel: the run is cancelled.
+    ///
+    /// # Errors
+    /// As awaiting an [`OutputRun`].
+    pub async fn finish(self) -> Result<TypedResult<T>, Error> {
+        typed(self.running.finish().await?)
+    }
+}
+
+impl<T> OutputStream<T> {
+    /// Follows the answer; the value, if it has grown.
+    fn see(&mut self, event: &Event) -> Option<Value> {
+        // Those of agents under it answer somebody else.
+        if event.who.depth > 0 {
+            return None;
+        }
+        match &event.kind {
+            EventKind::ReplyStarted { .. } | EventKind::ReplyRetracted { .. } => self.partial.begin(),
+            EventKind::BlockStarted { block, kind } => self.partial.open(*block, kind),
+            EventKind::TextDelta { block, text } | EventKind::ArgsDelta { block, text } => {
+                return self.partial.grow(*block, text).cloned();
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+impl<T> Stream for OutputStream<T> {
+    type Item = OutputStep;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<OutputStep>> {
+        if let Some(value) = self.grown.take() {
+            return Poll::Ready(Some(OutputStep::Partial(value)));
+        }
+        let Some(event) = ready!(Pin::new(&mut self.running).poll_next(cx)) else { return Poll::Ready(None) };
+        self.grown = self.see(&event);
+        Poll::Ready(Some(OutputStep::Event(Box::new(event))))
+    }
+}
+
+/// The value of a run that ended.
+fn typed<T: DeserializeOwned>(result: RunResult) -> Result<TypedResult<T>, Error> {
+    match result.output_as() {
+        Some(Ok(value)) => Ok(TypedResult { value, result }),
+        Some(Err(_)) | None => Err(Error::Unanswered(Some(Arc::new(result)))),
+    }
+}
+
+impl<T> fmt::Debug for OutputRun<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputRun").field("run", &self.run).field("output", &self.output).finish()
+    }
+}
+
+impl<T> fmt::Debug for OutputStream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputStream").field("running", &self.running).finish_non_exhaustive()
+    }
+}

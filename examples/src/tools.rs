@@ -1,0 +1,1 @@
+//! The code blocks of `docs/tools.md`, compiled by the doc tests.
