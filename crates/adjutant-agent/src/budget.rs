@@ -12,7 +12,7 @@ use std::{
 };
 
 use adjutant_core::{Caps, Limit, Spend};
-use adjutant_llm::NanoUsd;
+use adjutant_llm::{NanoUsd, ThreadId};
 
 use tree::{BudgetTree, Decided, NodeId};
 
@@ -116,13 +116,29 @@ impl Budget {
         self.tree().take_call(self.node.id)
     }
 
-    /// Takes a place among the agents that may run at a time.
+    /// Takes a place among the agents that may run at a time: the one that is kept for the agent, if there is one.
     ///
     /// # Errors
     /// `Agents` if there is none, here or above.
-    pub(crate) fn take_permit(&self) -> Result<ConcurrencyPermit, Limit> {
-        self.tree().take_permit(self.node.id)?;
+    pub(crate) fn take_permit(&self, thread: &ThreadId) -> Result<ConcurrencyPermit, Limit> {
+        self.tree().take_permit(self.node.id, thread)?;
         Ok(ConcurrencyPermit { budget: self.clone() })
+    }
+
+    /// Keeps the places of agents that were at work when their log was left; they are counted here from now on.
+    pub(crate) fn keep_places(&self, threads: Vec<ThreadId>) {
+        if !threads.is_empty() {
+            self.tree().keep(self.node.id, threads);
+        }
+    }
+
+    /// Gives up the places that are kept for agents under some call or run, which do not begin any more.
+    pub(crate) fn give_up_places(&self, prefix: &dyn std::fmt::Display) {
+        let mut tree = self.tree();
+        if tree.keeps_any() {
+            let prefix = prefix.to_string();
+            tree.give_up(|thread, _| thread.as_str().starts_with(&prefix));
+        }
     }
 
     /// Checks that agents may stand one level below this one.

@@ -409,7 +409,10 @@ impl LocalExecutor {
             Record::Admitted { call, admission: Admission::Allow { replay: Replay::Pure, .. } } => {
                 self.pure.push(*call)
             }
-            Record::Returned { call, .. } => self.writer.threads().forget(&self.setup.who.thread, *call),
+            Record::Returned { call, .. } => {
+                self.writer.threads().forget(&self.setup.who.thread, *call);
+                self.give_up_places(&format_args!("{call}/"));
+            }
             Record::Ended { .. } => self.writer.threads().forget_kept(&self.setup.who.thread),
             _ => {}
         }

@@ -52,7 +52,7 @@ pub use output::Output;
 pub use prompt::{Continue, Prompt};
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;
-pub use scope::{AgentConfig, Child, ChildRun, Parent, RunLine, Spawn};
+pub use scope::{AgentConfig, Child, ChildRun, DriveStart, Parent, RunLine, Spawn};
 pub use setup::{CallOptions, Setup};
 pub use snapshot::{ContextUse, Snapshot};
 pub use turn_hooks::{prepare_next_turn, stop_after_turn};

@@ -27,7 +27,7 @@ pub(crate) use recovery::panicked;
 pub(crate) use state::MiddlewareState;
 pub use timeout::Timeout;
 
-use crate::inbox::Stopper;
+use crate::{inbox::Stopper, scope::DriveStart};
 use adjutant_core::{Failure, LogId, Outcome, RunResult};
 
 /// Wraps a drive. The first that is listed is outermost.
@@ -42,6 +42,14 @@ use adjutant_core::{Failure, LogId, Outcome, RunResult};
 pub trait Middleware: Send + Sync {
     /// Returns its name, in snake case.
     fn name(&self) -> &str;
+
+    /// The drive has begun and is in the log, and nothing was asked yet; not if the drive only ends the run.
+    ///
+    /// Here is the place to go on with agents that were kept when a program was lost, and to tell the agent of it. It is
+    /// not waited for longer than the grace period after someone wished to stop.
+    async fn begun(&self, cx: &DriveStart) {
+        let _ = cx;
+    }
 
     /// Performs a drive, or keeps it from being performed.
     ///

@@ -4,22 +4,24 @@ mod call;
 mod child;
 mod line;
 mod session;
+mod start;
 mod threads;
 
 use std::sync::Arc;
 
 use adjutant_core::Limits;
-use adjutant_llm::Transcript;
+use adjutant_llm::{ThreadId, Transcript};
 use adjutant_tool::{Identity, ToolError, Toolset};
 use async_trait::async_trait;
 
 use crate::setup::Setup;
 
-pub(crate) use call::{CallParts, CallScope, RunScopes};
+pub(crate) use call::{CallParts, CallScope, RunScopes, opener};
 pub(crate) use child::child_failed;
 pub use child::{Child, ChildRun};
 pub use line::RunLine;
 pub(crate) use session::{ChildDrive, ChildSession};
+pub use start::DriveStart;
 pub(crate) use threads::{KEPT, RecordedThread, SessionWriter, Threads};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
@@ -48,13 +50,28 @@ pub trait Spawn: Send + Sync {
     /// Opens a child that belongs to the run of the call: it goes on when the call has ended, and ends with the run.
     ///
     /// The same key in another call is another child. It is unattended: nobody outside is asked what it waits for.
-    /// While it is at work, a run does not park. After a crash it is open again only if its call is entered again.
+    /// While it is at work, a run does not park. After a crash it is open again if its call is entered again, or if
+    /// [`Middleware::begun`](crate::Middleware::begun) goes on with it.
     ///
     /// # Errors
     /// Like [`open`](Spawn::open), and `Failed` where nothing outlives a call.
     async fn keep(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         let _ = agent;
         Err(ToolError::failed(format!("no agent outlives its call here: {key:?}")))
+    }
+
+    /// Opens a child again that a run of this agent [kept](Spawn::keep), in its conversation: after a crash, or in a later
+    /// run. `thread` is its own, and `heard` how many of its answers are known.
+    ///
+    /// The next prompt gives the first answer that is not known: from the log, if it is there; if it was on its way, it
+    /// goes on, and the prompt is left out. An answer that was on its way and is known is given up first. An agent that
+    /// died before its thread was in the log begins anew.
+    ///
+    /// # Errors
+    /// Like [`keep`](Spawn::keep), `InvalidArguments` if no call of this agent kept it, `Failed` if the log cannot be read.
+    async fn reopen(&self, thread: &ThreadId, agent: AgentConfig, heard: usize) -> Result<Child, ToolError> {
+        let _ = (agent, heard);
+        Err(ToolError::failed(format!("no agent is opened again here: {thread}")))
     }
 }
 

@@ -6,6 +6,7 @@ mod gone;
 mod hold;
 mod kept;
 mod launch;
+mod revive;
 mod snapshot;
 mod task;
 mod task_table;
@@ -31,7 +32,8 @@ const DEFAULT_MAX_READ: usize = 32;
 /// Lets an agent launch others that work in the background; cheap to clone, and clones know the same tasks.
 ///
 /// The tasks of each session are its own. They belong to the run that launched them and end with it; their results stay
-/// until they are read. When one has ended, its agent is told with a message after the turn at work, unless it has asked
+/// until they are read. When a run is resumed in another program, those that were at work go on, and its agent is told of
+/// them before its next request. When one has ended, its agent is told with a message after the turn at work, unless it has asked
 /// for the result by then. Events of the tasks are those of agents under the agent, and `background.launched` and
 /// `background.ended` of the application.
 #[derive(Debug, Clone)]
@@ -165,17 +167,19 @@ impl Background {
 
     /// Gives an agent the tools `launch_task`, `get_task`, `list_tasks` and `stop_task`, and what belongs to them.
     ///
+    /// They are found again when a run is resumed in another program, if the agent is known there by the same name.
     /// Without agents that can be launched, there is no `launch_task`; see [`tool`](Background::tool).
     #[must_use]
     pub fn install(&self, agent: Agent) -> Agent {
         let agent = agent.toolbox(self.toolbox()).effect(gone::Gone::new(&self.table));
+        let agent = agent.middleware(revive::Revive(self.clone()));
         match self.table.options().at_end {
             AtEnd::Cancel => agent,
             AtEnd::Wait => agent.on::<AfterTurn>(hold::Hold::new(&self.table)),
         }
     }
 
-    /// The tools alone: a run does not wait for tasks then, and nobody is told of tasks that are lost.
+    /// The tools alone: a run does not wait for tasks then, tasks are lost with the program, and nobody is told of that.
     pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
         tools::toolbox(self)
     }
@@ -190,6 +194,11 @@ impl Background {
         agent: Agent,
     ) -> impl ErasedTool + 'static + use<D> {
         tools::agent_tool(&self.table, name, description.into(), agent)
+    }
+
+    /// The agent that is launched by a name.
+    fn launchable(&self, name: &str) -> Option<Agent> {
+        self.agents.get(name).map(|known| known.agent.clone()).or_else(|| self.table.known(name))
     }
 
     /// The tasks that are known, of all sessions, each session's in the order of their launch.

@@ -8,7 +8,7 @@ use adjutant_agent::{Agent, AgentFactory, EventKind, MemberRun, OpenedAgent, Run
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
-use permits::Permits;
+use permits::{Permits, Untried};
 pub use tool::fan_out_tool;
 
 use crate::{
@@ -154,7 +154,7 @@ impl FanOut {
             while work.len() < self.options.max_concurrency.max(1)
                 && let Some(task) = tasks.get(next)
             {
-                work.push(self.one(factory, next, task, &stop, &permits));
+                work.push(self.one(factory, next, task, &stop, (&permits, permits.announce())));
                 next += 1;
             }
             let Some((at, result)) = work.next().await else { break };
@@ -190,7 +190,7 @@ impl FanOut {
         at: usize,
         task: &str,
         stop: &Cancel,
-        permits: &Permits,
+        permits: (&Permits, Untried<'_>),
     ) -> (usize, TaskResult) {
         (at, self.work(factory, at, task, stop, permits).await)
     }
@@ -201,13 +201,13 @@ impl FanOut {
         at: usize,
         task: &str,
         stop: &Cancel,
-        permits: &Permits,
+        (permits, untried): (&Permits, Untried<'_>),
     ) -> TaskResult {
         if stop.is_cancelled() {
             return Err(not_begun());
         }
         let member = factory.create(&(at + 1).to_string(), with_task(self.template.clone(), task)).await?;
-        let Some(begun) = permits.begin(&member, task, stop).await else { return Err(not_begun()) };
+        let Some(begun) = permits.begin(&member, task, stop, untried).await else { return Err(not_begun()) };
         let (run, _seat) = begun?;
         let mut wanted = Wanted(Some(&member));
         let result = match self.options.at_failure {

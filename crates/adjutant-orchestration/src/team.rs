@@ -28,9 +28,11 @@
 mod drive;
 mod effects;
 mod ended;
+mod find;
 mod lead_tools;
 mod mailbox;
 mod member;
+mod past;
 mod post;
 mod recipe;
 mod report;
@@ -55,8 +57,11 @@ pub const LEAD: &str = "lead";
 
 /// A team that an agent can lead; cheap to clone.
 ///
-/// Every run of the lead begins with nobody in the team and an empty mailbox, and ends its members. The same team may be
-/// led by several agents, and in several sessions at a time: they know nothing of each other.
+/// Every run of the lead begins with an empty mailbox and nobody at work, and ends its members; those of earlier runs are
+/// listed, and can be given a new task in the conversation that they had. What a team is stands in the lead's log: a run
+/// that is resumed in another program goes on with everyone who was at work, every message that was not read, and what was
+/// spent, and the lead is told so before its next request. The same team may be led by several agents, and in several
+/// sessions at a time: they know nothing of each other.
 #[derive(Clone)]
 pub struct Team {
     plan: Arc<TeamPlan>,

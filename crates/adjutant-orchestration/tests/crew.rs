@@ -12,6 +12,8 @@ mod delegation;
 mod fan_out;
 #[path = "hostile.rs"]
 mod hostile;
+#[path = "crew/killed.rs"]
+mod killed;
 #[path = "notes.rs"]
 mod notes;
 #[path = "promises.rs"]

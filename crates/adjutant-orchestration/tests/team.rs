@@ -4,6 +4,8 @@
 pub(crate) mod desk;
 #[path = "team/ends.rs"]
 mod ends;
+#[path = "team/found.rs"]
+mod found;
 #[path = "team/mailbox.rs"]
 mod mailbox;
 #[path = "team/members.rs"]

@@ -7,7 +7,7 @@ mod plan;
 #[path = "trees/stage.rs"]
 mod stage;
 #[path = "trees/torn.rs"]
-mod torn;
+pub(crate) mod torn;
 #[path = "trees/world.rs"]
 mod world;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_core::{Caps, Limit, Spend};
-use adjutant_llm::NanoUsd;
+use adjutant_llm::{NanoUsd, ThreadId};
 
 use super::ReservationRequest;
 
@@ -26,6 +26,8 @@ pub(super) struct BudgetTree {
     /// The decisions that were not heard yet, with the node that asked.
     decided: BTreeMap<u64, (NodeId, Decided)>,
     tickets: u64,
+    /// The places of agents that were at work when their log was left, with the nodes that they are counted in.
+    kept: BTreeMap<ThreadId, NodeId>,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,7 @@ impl BudgetTree {
     pub(super) fn new(caps: Caps, spent: Spend) -> (Self, NodeId) {
         let root = BudgetNode { up: None, caps, spent, held: Spend::default(), agents: 0 };
         let (line, decided) = (BTreeMap::new(), BTreeMap::new());
-        (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0 }, ROOT)
+        (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0, kept: BTreeMap::new() }, ROOT)
     }
 
     pub(super) fn add(&mut self, up: NodeId, caps: Caps, spent: Spend) -> NodeId {
@@ -86,6 +88,7 @@ impl BudgetTree {
 
     /// A node that nobody holds: nothing is held in it and nobody waits for it.
     pub(super) fn remove(&mut self, id: NodeId) {
+        self.give_up(|_, node| node == id);
         if id != ROOT {
             self.free.push(id);
         }
@@ -126,12 +129,37 @@ impl BudgetTree {
         Ok(())
     }
 
-    pub(super) fn take_permit(&mut self, id: NodeId) -> Result<(), Limit> {
-        if self.path(id).any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap)) {
+    /// Takes a place; an agent whose place is kept has it, whatever the caps are by now.
+    pub(super) fn take_permit(&mut self, id: NodeId, thread: &ThreadId) -> Result<(), Limit> {
+        if let Some(node) = self.kept.remove(thread) {
+            self.leave_seat(node);
+        } else if self.path(id).any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap)) {
             return Err(Limit::Agents);
         }
         self.change(id, |node| node.agents = node.agents.saturating_add(1));
         Ok(())
+    }
+
+    /// Keeps places for agents until they begin or are given up: nobody else begins in them. Nobody waits for a place, so
+    /// none that is kept can hold anybody up who is at work.
+    pub(super) fn keep(&mut self, id: NodeId, threads: Vec<ThreadId>) {
+        for thread in threads {
+            self.change(id, |node| node.agents = node.agents.saturating_add(1));
+            if let Some(before) = self.kept.insert(thread, id) {
+                self.leave_seat(before);
+            }
+        }
+    }
+
+    /// True if a place is kept.
+    pub(super) fn keeps_any(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Gives up kept places.
+    pub(super) fn give_up(&mut self, is_in: impl Fn(&ThreadId, NodeId) -> bool) {
+        let gone: Vec<_> = self.kept.extract_if(.., |thread, node| is_in(thread, *node)).collect();
+        gone.into_iter().for_each(|(_, node)| self.leave_seat(node));
     }
 
     pub(super) fn leave_seat(&mut self, id: NodeId) {

@@ -50,7 +50,13 @@ impl LocalExecutor {
         }
         match &self.run_budget.budget {
             Some(budget) => budget.set_caps(caps),
-            None => self.run_budget.budget = self.node(run, caps),
+            None => {
+                self.run_budget.budget = self.node(run, caps);
+                if let Some(budget) = &self.run_budget.budget {
+                    // Before anything new begins: who was at work goes on.
+                    budget.keep_places(self.writer.threads().left_at_work(&self.setup.who.thread));
+                }
+            }
         }
     }
 
@@ -73,6 +79,13 @@ impl LocalExecutor {
 
     fn above(&self) -> Option<&Budget> {
         self.setup.within.as_ref()?.budget()
+    }
+
+    /// Nobody goes on with agents that were at work: those under a call that has its result, or those that the run keeps.
+    pub(super) fn give_up_places(&self, under: &dyn std::fmt::Display) {
+        if let Some(budget) = self.budget() {
+            budget.give_up_places(&format_args!("{}/{under}", self.setup.who.thread));
+        }
     }
 
     /// Returns the budget that this run and the agents that it opens spend from, if anything is limited.

@@ -14,7 +14,8 @@ use adjutant_tool::Replay;
 use super::LocalExecutor;
 use crate::{
     inbox::{Inbox, Input},
-    scope::{CallParts, CallScope, KEPT, RunScopes},
+    scope::{CallParts, CallScope, DriveStart, KEPT, RunScopes, opener},
+    turn_position::TurnPosition,
 };
 
 impl LocalExecutor {
@@ -43,7 +44,8 @@ impl LocalExecutor {
         let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
         let mut ends = if kept.is_empty() { Vec::new() } else { Box::pin(close_kept(kept, inbox)).await };
         let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
-        ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0)?, orphan))));
+        let thread = &self.setup.who.thread;
+        ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0, thread)?.0, orphan))));
         ends
     }
 
@@ -75,6 +77,26 @@ impl LocalExecutor {
             Poll::Pending
         })
         .await
+    }
+
+    /// Keeps the places of agents that were at work when the log was left.
+    #[cold]
+    pub(crate) fn begin_budget(&mut self, run: &Run) {
+        self.enter(run);
+    }
+
+    /// Whoever goes on with agents that the run keeps has begun.
+    #[cold]
+    pub(crate) fn begun(&self) {
+        self.give_up_places(&KEPT);
+    }
+
+    /// The start of a drive, for what goes on with agents that an earlier one left.
+    #[cold]
+    pub(crate) fn drive_start(&mut self, run: &Run, resumes: bool) -> DriveStart {
+        self.place = TurnPosition { run: run.run(), turn: run.turn() };
+        let call = CallId { turn: run.turn().0, attempt: 0, block: 0 };
+        DriveStart::new(self.scope(run, call, Replay::Once), resumes)
     }
 
     /// The scope of a call that is about to run.
@@ -112,12 +134,6 @@ async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
     })
     .await;
     notes
-}
-
-/// The call that opened a child of the run, as the name of its thread tells.
-fn opener(thread: &ThreadId) -> Option<CallId> {
-    let (opener, _key) = thread.as_str().rsplit_once('/')?;
-    opener.rsplit_once(KEPT)?.1.parse().ok()
 }
 
 fn ended(call: CallId, (thread, outcome, tally): (ThreadId, Outcome, Tally)) -> Record {

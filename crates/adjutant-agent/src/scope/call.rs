@@ -36,7 +36,7 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-pub(crate) use kept::RunScopes;
+pub(crate) use kept::{RunScopes, opener};
 use suspend::Suspension;
 
 /// The largest number of bytes that a child's key may have.
@@ -142,8 +142,8 @@ impl CallScope {
         })
     }
 
-    /// The scope of the children that this call opens and the run keeps.
-    fn of_run(&self, rested: Arc<Notify>) -> Arc<Self> {
+    /// The scope of the children that a call opens, or has opened, and the run keeps.
+    fn of_run(&self, call: CallId, rested: Arc<Notify>) -> Arc<Self> {
         let cancel = OnceLock::from(self.feed.stop.child());
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -151,7 +151,7 @@ impl CallScope {
             kept: Arc::clone(&self.kept),
             writer: self.writer.clone(),
             inbox: Arc::clone(&self.inbox),
-            call: self.call,
+            call,
             place: self.place,
             resumable: false,
             limits: Limits { unattended: true, ..self.limits.clone() },
@@ -534,10 +534,27 @@ impl Spawn for CallScope {
         let scope = match known {
             Some(scope) => scope,
             None => {
-                let kept = self.kept.keep(|rested| self.of_run(rested)).ok_or_else(too_late)?;
+                let kept = self.kept.keep(|rested| self.of_run(self.call, rested)).ok_or_else(too_late)?;
                 self.state().kept.get_or_insert(kept).clone()
             }
         };
+        scope.open_now(key, agent, None)
+    }
+
+    async fn reopen(&self, thread: &ThreadId, agent: AgentConfig, heard: usize) -> Result<Child, ToolError> {
+        self.is_heard().await?;
+        let parent = &self.feed.setup.who.thread;
+        let Some((call, key)) = kept::opener(thread, parent) else {
+            let message = format!("no call of {parent} keeps an agent in the thread {thread}");
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        };
+        if self.is_closed() {
+            return Err(too_late());
+        }
+        let unread = |error| ToolError::failed(format!("the agent of {thread} cannot be found")).with_source(error);
+        let heard = if self.writer.learn(thread, parent).await.map_err(unread)? { heard } else { 0 };
+        let scope = self.kept.keep(|rested| self.of_run(call, rested)).ok_or_else(too_late)?;
+        scope.state().prompted.insert(key.into(), heard);
         scope.open_now(key, agent, None)
     }
 

@@ -115,7 +115,8 @@ impl Child {
             .map_err(|error| ToolError::failed("agents under a call need a tokio runtime").with_source(error))?;
         // An answer that is in the log needs no place among those that work.
         let budget = core.scope.budget().filter(|_| !core.scope.is_known(core));
-        let permit = budget.map(|budget| budget.take_permit()).transpose().map_err(|limit| over(&limit))?;
+        let permit =
+            budget.map(|budget| budget.take_permit(core.thread())).transpose().map_err(|limit| over(&limit))?;
         let claim = Arc::clone(&core.session)
             .claim()
             .map_err(|_| ToolError::failed(format!("the child {:?} is at work already", core.key)))?;

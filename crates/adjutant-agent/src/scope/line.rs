@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use adjutant_core::{Error, Lane, Record};
-use adjutant_llm::{CallId, Entry, UserMessage};
+use adjutant_llm::{CallId, Entry, ThreadId, UserMessage};
 use adjutant_tool::{CallContext, Identity, ToolError};
 use serde_json::Value;
 
+use super::KEPT;
 use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
@@ -47,6 +48,11 @@ impl RunLine {
     pub(super) fn new(feed: Arc<EventSink>, inbox: Arc<Inbox>, call: CallId, place: TurnPosition) -> Self {
         let queues = feed.queues();
         Self { feed, inbox, queues, call, place }
+    }
+
+    /// The thread of an agent that the call [keeps](crate::Spawn::keep) under this key.
+    pub fn kept_thread(&self, key: &str) -> ThreadId {
+        ThreadId::from(format!("{}/{KEPT}{}/{key}", self.who().thread, self.call))
     }
 
     /// The agent that called.

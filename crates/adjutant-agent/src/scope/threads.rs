@@ -7,9 +7,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use adjutant_core::{CancelBy, Illegal, Log, LogId, Outcome, Record, Run, RunResult, Stamped, Tally};
+use adjutant_core::{
+    CancelBy, Error, Illegal, Journal, Log, LogId, Outcome, Record, RecordStream, Run, RunResult, Seq, Stamped, Tally,
+};
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
+use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use super::session::{ChildSession, OpenChild};
@@ -28,6 +31,7 @@ pub(crate) struct Threads {
 #[derive(Debug, Clone)]
 pub(crate) struct SessionWriter {
     writer: Writer,
+    journal: Arc<dyn Journal>,
     threads: Arc<Mutex<Threads>>,
     open: OpenChild,
 }
@@ -59,8 +63,48 @@ pub(crate) struct KnownThread {
 
 impl SessionWriter {
     /// The writer of an owned log, of which these threads are known.
-    pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads, open: OpenChild) -> Self {
-        Self { writer: Writer::new(log, name), threads: Arc::new(Mutex::new(threads)), open }
+    pub(crate) fn new(
+        log: Box<dyn Log>,
+        name: LogId,
+        journal: &Arc<dyn Journal>,
+        threads: Threads,
+        open: OpenChild,
+    ) -> Self {
+        let (journal, threads) = (Arc::clone(journal), Arc::new(Mutex::new(threads)));
+        Self { writer: Writer::new(log, name), journal, threads, open }
+    }
+
+    /// The records of the log, from its first one; what waits to be saved is not among them.
+    pub(super) fn records(&self) -> RecordStream {
+        self.journal.read(self.name(), Seq(0))
+    }
+
+    /// Reads the thread of an agent under another one that is not known any more: the run that it belonged to has ended.
+    /// Says whether there is such a thread.
+    ///
+    /// # Errors
+    /// `Journal` if the log cannot be read, `Defect` if it does not fold.
+    pub(super) async fn learn(&self, thread: &ThreadId, parent: &ThreadId) -> Result<bool, Error> {
+        if self.threads().known.contains_key(thread) {
+            return Ok(true);
+        }
+        let (mut read, mut records) = (Threads::default(), self.records());
+        while let Some(stamped) = records.next().await {
+            let stamped = stamped?;
+            let concerns = match &stamped.record {
+                Record::ChildOpened { thread: child, .. } | Record::ChildEnded { thread: child, .. } => child == thread,
+                _ => stamped.thread == *thread,
+            };
+            if concerns {
+                read.fold(&stamped, parent)?;
+            }
+        }
+        let found = read.known.remove(thread);
+        let is_found = found.is_some();
+        if let Some(found) = found {
+            self.threads().known.entry(thread.clone()).or_insert(found);
+        }
+        Ok(is_found)
     }
 
     /// Opens the conversation of a child, with the fold of its thread.
@@ -97,6 +141,7 @@ impl Threads {
                 self.known.entry(thread.clone()).or_default().told += 1;
             }
             Record::Returned { call, .. } => self.forget(&stamped.thread, *call),
+            Record::Ended { .. } => self.forget_kept(&stamped.thread),
             _ => {}
         }
         if stamped.thread == *first {
@@ -130,6 +175,18 @@ impl Threads {
             return Vec::new();
         }
         self.untold(&format!("{thread}/{call}/"), 1)
+    }
+
+    /// The number of answers that are known of an agent.
+    pub(super) fn answers(&self, thread: &ThreadId) -> usize {
+        self.known.get(thread).map_or(0, |known| known.results.len())
+    }
+
+    /// The agents under one, at any depth, that were at work when the log was left: nobody has gone on with them yet.
+    pub(crate) fn left_at_work(&self, thread: &ThreadId) -> Vec<ThreadId> {
+        let prefix = format!("{thread}/");
+        let under = self.known.range(ThreadId::from(&*prefix)..).take_while(|(it, _)| it.as_str().starts_with(&prefix));
+        under.filter(|(_, known)| known.is_left_at_work()).map(|(thread, _)| thread.clone()).collect()
     }
 
     /// The children of a run that nobody told the end of.
@@ -223,6 +280,12 @@ impl KnownThread {
     /// True if somebody holds the child.
     pub(super) fn is_held(&self) -> bool {
         self.holder.as_ref().and_then(Weak::upgrade).is_some_and(|holder| holder.is_open())
+    }
+
+    /// True if its agent had begun, or was about to, and waits for nothing outside.
+    fn is_left_at_work(&self) -> bool {
+        let fresh = self.opened && self.told == 0 && self.results.is_empty();
+        self.session.is_none() && self.run.as_ref().map_or(fresh, |run| run.is_open() && run.pauses().next().is_none())
     }
 
     /// Returns the outcome and the usage that nobody above was told of.

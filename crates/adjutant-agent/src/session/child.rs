@@ -33,7 +33,8 @@ struct Claimed {
 impl LocalExecutor {
     /// An executor that performs with this setup and records in this log. Nobody sees its events.
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
-        let writer = SessionWriter::new(log, LogId("".into()), Threads::default(), Session::of_child);
+        let journal: Arc<dyn Journal> = Arc::new(Lent);
+        let writer = SessionWriter::new(log, LogId("".into()), &journal, Threads::default(), Session::of_child);
         Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
     }
 }

@@ -143,11 +143,39 @@ impl<'s> DriveSetup<'s> {
         match ready {
             Ok(records) => {
                 let records = self.opening(records).await?;
+                let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
+                let resumes = !matches!(self.start.begin, Begin::Run { .. });
+                let goes_on = (resumes || !self.setup.middleware.is_empty()) && !records.iter().any(ends);
                 self.commit(records).await?;
+                if goes_on {
+                    Box::pin(self.begun(resumes)).await;
+                }
                 self.drive().await
             }
             Err(never) => Box::pin(self.never(never)).await,
         }
+    }
+
+    /// Lets the middleware go on with what an earlier drive has left.
+    async fn begun(&mut self, resumes: bool) {
+        let (setup, patience) = (Arc::clone(&self.setup), self.patience());
+        let Some(executor) = &mut self.executor else { return };
+        executor.begin_budget(&self.core.run);
+        if setup.middleware.is_empty() {
+            return executor.begun();
+        }
+        let start = executor.drive_start(&self.core.run, resumes);
+        let all = async {
+            for middleware in &setup.middleware {
+                middleware.begun(&start).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = patience => tracing::warn!("what goes on with agents that were left did not end when the run was stopped"),
+        }
+        executor.begun();
     }
 
     /// The first records of the drive, with what waits in the queues, or with what hooks make of the answers.

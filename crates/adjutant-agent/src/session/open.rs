@@ -47,7 +47,7 @@ impl Core {
         }
         let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
         (self.run, self.events, self.kept) = (fold.run, Some(fold.events), fold.kept);
-        Ok((SessionWriter::new(log, id.clone(), fold.threads, Session::of_child), fold.told))
+        Ok((SessionWriter::new(log, id.clone(), journal, fold.threads, Session::of_child), fold.told))
     }
 
     /// Ends a run that the program before this one, or a dropped future, has left open.

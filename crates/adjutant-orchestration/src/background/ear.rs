@@ -10,7 +10,9 @@ pub(super) enum Ear {
     Run(RunLine),
     /// The next run of a session.
     Session(Agent),
-    /// It was told already.
+    /// Its end was told already to the run of the call that launched it, and is recorded there.
+    Told(RunLine),
+    /// Its end was told and recorded already.
     Nobody,
 }
 
@@ -20,13 +22,13 @@ impl Ear {
         match self {
             Self::Run(line) => line.steer(message).map(Some),
             Self::Session(agent) => agent.queue().steer(message).map(Some),
-            Self::Nobody => Ok(None),
+            Self::Told(_) | Self::Nobody => Ok(None),
         }
     }
 
     /// Records something, if there is a run that it belongs to.
     pub(super) fn app(&self, kind: &str, version: u32, data: Value) {
-        if let Self::Run(line) = self {
+        if let Self::Run(line) | Self::Told(line) = self {
             line.app(kind, version, data);
         }
     }

@@ -19,18 +19,18 @@ impl Hold {
         Self { table: Arc::clone(table) }
     }
 
-    /// The tasks that were launched in the run, as far as they are known.
+    /// The tasks of the agent, if its run launched any: of those that earlier runs launched none is at work.
     fn tasks(&self, cx: &HookContext, point: &AfterTurn) -> Vec<Arc<BackgroundTask>> {
         let turns = point.entries.iter().filter_map(|entry| match entry {
             Entry::Turn(turn) => Some(turn),
             _ => None,
         });
-        let marks = turns.flat_map(|turn| turn.results()).filter_map(|result| Mark::of(&result.details));
-        let found = marks.filter_map(|mark| match mark {
-            Mark::Launched { task_id, session, .. } => self.table.get(&session, &cx.who.thread, &task_id).ok(),
+        let mut marks = turns.flat_map(|turn| turn.results()).filter_map(|result| Mark::of(&result.details));
+        let session = marks.find_map(|mark| match mark {
+            Mark::Launched { session, .. } => Some(session),
             Mark::Settled { .. } => None,
         });
-        found.collect()
+        session.map_or_else(Vec::new, |session| self.table.of(&session, &cx.who.thread))
     }
 }
 

@@ -9,12 +9,13 @@ use adjutant_agent::{Agent, Journal, JournalErrorKind, LogId, MemberRun, Record,
 use adjutant_llm::{Entry, Origin, ThreadId, Usage};
 use adjutant_tool::ToolError;
 use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{
     Background, TaskSnapshot,
     ear::Ear,
     follow,
+    launch::Launched,
     task::{BackgroundTask, NewTask},
     task_table::TaskTable,
 };
@@ -22,20 +23,6 @@ use crate::{
     Error, ErrorKind,
     child_run::{AgentEnd, TaskState, with_task},
 };
-
-/// The data of `background.launched` for a kept task, so that it can be found again.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Launched {
-    pub(super) task_id: Arc<str>,
-    pub(super) number: u64,
-    pub(super) agent: Arc<str>,
-    pub(super) thread: ThreadId,
-    pub(super) task: Arc<str>,
-    /// The whole prompt.
-    pub(super) kept: Arc<str>,
-    #[serde(default)]
-    pub(super) max_turns: Option<u32>,
-}
 
 /// The state of a kept task's log.
 pub(super) enum Stands {
@@ -108,8 +95,8 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         };
         let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
         let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
-        let agent = with_task(agent, &launched.kept).journal(Arc::clone(&journal)).session(own);
-        begin(table, &task, stands, agent, &launched.kept, ear).inspect_err(|_| table.unlist(&task))?;
+        let agent = with_task(agent, &launched.prompt).journal(Arc::clone(&journal)).session(own);
+        begin(table, &task, stands, agent, &launched.prompt, ear).inspect_err(|_| table.unlist(&task))?;
     }
     Ok(table.snapshot().into_iter().filter(|task| task.session == *log).collect())
 }
@@ -136,8 +123,9 @@ async fn unfinished(journal: &dyn Journal, log: &LogId) -> Result<Vec<(ThreadId,
         let Record::App { kind, data, .. } = &stamped.record else { continue };
         match &**kind {
             "background.launched" => {
-                // A task that is not kept has no prompt here.
-                if let Ok(launched) = Launched::deserialize(data) {
+                if let Ok(launched) = Launched::deserialize(data)
+                    && launched.kept
+                {
                     found.insert((stamped.thread.clone(), launched.number), launched);
                 }
             }

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     ear::Ear,
-    follow,
-    kept::{self, Launched},
+    follow, kept,
     task::{BackgroundTask, NewTask},
     task_table::TaskTable,
 };
@@ -31,6 +30,24 @@ pub(super) struct LaunchOrder {
     pub(super) task: String,
     pub(super) max_turns: Option<u32>,
     pub(super) keep: bool,
+}
+
+/// The data of `background.launched`, so that a task can be found again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Launched {
+    pub(super) task_id: Arc<str>,
+    pub(super) number: u64,
+    pub(super) agent: Arc<str>,
+    pub(super) thread: ThreadId,
+    /// The task, as it is shown.
+    pub(super) task: Arc<str>,
+    /// The whole prompt.
+    pub(super) prompt: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) max_turns: Option<u32>,
+    /// True if the task outlives its run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) kept: bool,
 }
 
 /// The marks about tasks in the details of results, for the application; they are found again in the history.
@@ -98,23 +115,27 @@ pub(super) async fn launch(
         let log = kept::log_of(&session, &by, line.call)?;
         if let Some(task) = table.find(&session, &by, &ThreadId::from(&*log.0)) {
             // The call was entered again, and somebody looks after the task already.
-            line.app("background.launched", VERSION, json!(found_again(&task, &order)));
+            line.app("background.launched", VERSION, json!(record_of(&task, &order)));
             return Ok(launched(&task));
         }
         // Nothing is waited for while it is listed and nobody looks after it.
         let stands = kept::stands(&*journal, &log).await?;
         let task = table.list(new(ThreadId::from(&*log.0)))?;
-        line.app("background.launched", VERSION, json!(found_again(&task, &order)));
+        line.app("background.launched", VERSION, json!(record_of(&task, &order)));
         let agent = agent.journal(journal).session(log);
         let begun = kept::begin(table, &task, stands, agent, &order.task, Ear::Run(line));
         begun.inspect_err(|_| table.unlist(&task))?;
         return Ok(launched(&task));
     }
+    if let Some(task) = table.find(&session, &by, &line.kept_thread(KEY)) {
+        // The call was entered again, and the task was found in the log before.
+        return Ok(launched(&task));
+    }
     let child = spawn.keep(KEY, agent.into()).await?;
     let task = table.list(new(child.identity().thread.clone()))?;
+    let record = json!(record_of(&task, &order));
     let run = child.stream(order.task).inspect_err(|_| table.unlist(&task))?;
-    let data = json!({"task_id": task.id, "agent": task.agent, "thread": task.thread, "task": task.task});
-    line.app("background.launched", VERSION, data);
+    line.app("background.launched", VERSION, record);
     tokio::spawn(follow::follow(Arc::clone(table), Arc::clone(&task), MemberRun::Child(run), Ear::Run(line)));
     Ok(launched(&task))
 }
@@ -131,15 +152,16 @@ fn launched(task: &BackgroundTask) -> CallResult {
     CallResult { details: mark.details(), ..CallResult::ok(said.to_string()) }
 }
 
-fn found_again(task: &BackgroundTask, order: &LaunchOrder) -> Launched {
+fn record_of(task: &BackgroundTask, order: &LaunchOrder) -> Launched {
     Launched {
         task_id: Arc::clone(&task.id),
         number: task.number,
         agent: Arc::clone(&task.agent),
         thread: task.thread.clone(),
         task: Arc::clone(&task.task),
-        kept: order.task.as_str().into(),
+        prompt: order.task.as_str().into(),
         max_turns: order.max_turns,
+        kept: order.keep,
     }
 }
 

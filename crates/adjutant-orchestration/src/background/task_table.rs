@@ -1,12 +1,12 @@
 //! The tasks of all agents in the background, bounded: nothing that was not read is ever dropped.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use adjutant_agent::{Journal, LogId};
+use adjutant_agent::{Agent, Journal, LogId};
 use adjutant_llm::ThreadId;
 use tokio::sync::watch;
 
@@ -18,6 +18,8 @@ use crate::{Error, ErrorKind};
 
 /// The largest number of ids that an error names.
 const MAX_NAMED: usize = 10;
+/// The largest number of conversations of which it is known that their tasks were looked for.
+const MAX_SEEN: usize = 10_000;
 
 /// The tasks of all agents.
 pub(super) struct TaskTable {
@@ -25,6 +27,10 @@ pub(super) struct TaskTable {
     tasks: Mutex<ByAgent>,
     changed: watch::Sender<u64>,
     journal: OnceLock<Arc<dyn Journal>>,
+    /// The conversations whose tasks were looked for in the log, if an earlier program launched any.
+    seen: Mutex<BTreeSet<(LogId, ThreadId)>>,
+    /// Agents that tools launch, by name.
+    tools: Mutex<BTreeMap<Arc<str>, Agent>>,
 }
 
 /// By session and thread of the agent that launched them, in the order of their launch.
@@ -32,7 +38,8 @@ type ByAgent = BTreeMap<(LogId, ThreadId), Vec<Arc<BackgroundTask>>>;
 
 impl TaskTable {
     pub(super) fn new(options: BackgroundOptions) -> Self {
-        Self { options, tasks: Mutex::default(), changed: watch::Sender::new(0), journal: OnceLock::new() }
+        let (tasks, seen, tools) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { options, tasks, changed: watch::Sender::new(0), journal: OnceLock::new(), seen, tools }
     }
 
     pub(super) fn options(&self) -> &BackgroundOptions {
@@ -47,6 +54,30 @@ impl TaskTable {
 
     pub(super) fn journal(&self) -> Option<Arc<dyn Journal>> {
         self.journal.get().cloned()
+    }
+
+    /// True if the tasks of an agent were never looked for in its log.
+    pub(super) fn is_first(&self, session: &LogId, by: &ThreadId) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() >= MAX_SEEN {
+            // Looking twice costs time and nothing else.
+            seen.clear();
+        }
+        seen.insert((session.clone(), by.clone()))
+    }
+
+    /// Knows an agent that a tool launches.
+    pub(super) fn know(&self, name: &Arc<str>, agent: &Agent) {
+        self.tools().insert(Arc::clone(name), agent.clone());
+    }
+
+    /// An agent that a tool launches.
+    pub(super) fn known(&self, name: &str) -> Option<Agent> {
+        self.tools().get(name).cloned()
+    }
+
+    fn tools(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Agent>> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists a task of an earlier program; `None` if it is known by now.

@@ -68,6 +68,7 @@ pub(super) fn agent_tool(
     agent: adjutant_agent::Agent,
 ) -> impl ErasedTool + 'static + use<> {
     let (name, named): (Arc<str>, _) = (name.into(), name);
+    table.know(&name, &agent);
     let foreground: Arc<dyn ErasedTool> = Arc::new(adjutant_agent::agent_tool(named, description, agent.clone()));
     let mut spec = foreground.spec();
     let mut schema = Value::clone(&spec.decl.schema);

@@ -10,20 +10,36 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(super) struct Permits {
     taken: AtomicUsize,
+    /// The number of agents that have not tried to begin: one of them may have a place that was kept for it.
+    untried: AtomicUsize,
     left: Notify,
 }
+
+/// An agent that has not tried to begin, until this is dropped.
+pub(super) struct Untried<'a>(&'a Permits);
 
 /// The permit of an agent at work, until it is dropped.
 pub(super) struct Permit<'a>(&'a Permits);
 
 impl Permits {
+    /// An agent is about to begin.
+    pub(super) fn announce(&self) -> Untried<'_> {
+        self.untried.fetch_add(1, Ordering::AcqRel);
+        Untried(self)
+    }
+
     /// Begins a task as soon as there is a permit; `None` if it should not begin any more.
+    ///
+    /// One that is refused waits as long as another one of the call is at work, or has not tried: in the end one works or
+    /// all have tried in vain, so nobody waits for ever.
     pub(super) async fn begin(
         &self,
         member: &OpenedAgent,
         task: &str,
         stop: &Cancel,
+        untried: Untried<'_>,
     ) -> Option<Result<(MemberRun, Permit<'_>), ToolError>> {
+        let mut untried = Some(untried);
         loop {
             let mut left = std::pin::pin!(self.left.notified());
             left.as_mut().enable();
@@ -33,8 +49,12 @@ impl Permits {
                     return Some(Ok((run, Permit(self))));
                 }
                 // What a prompt is denied for at once is the limit of agents; what hooks deny is heard later.
-                Err(error) if error.kind == ToolErrorKind::Denied && self.taken.load(Ordering::Acquire) > 0 => {}
-                Err(error) => return Some(Err(error)),
+                Err(error) => {
+                    untried.take();
+                    if error.kind != ToolErrorKind::Denied || !self.makes_room() {
+                        return Some(Err(error));
+                    }
+                }
             }
             tokio::select! {
                 biased;
@@ -42,6 +62,20 @@ impl Permits {
                 () = left => {}
             }
         }
+    }
+}
+
+impl Permits {
+    /// True if a place may become free by itself.
+    fn makes_room(&self) -> bool {
+        self.taken.load(Ordering::Acquire) > 0 || self.untried.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for Untried<'_> {
+    fn drop(&mut self) {
+        self.0.untried.fetch_sub(1, Ordering::AcqRel);
+        self.0.left.notify_waiters();
     }
 }
 

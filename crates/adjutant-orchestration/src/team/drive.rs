@@ -5,15 +5,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use adjutant_agent::{DriveContext, Failure, LogId, Middleware, NextDrive, Outcome, RunResult};
+use adjutant_agent::{DriveContext, DriveStart, Failure, LogId, Middleware, NextDrive, Outcome, RunResult};
 use adjutant_llm::ThreadId;
 use adjutant_tool::{CallContext, ToolError};
 use async_trait::async_trait;
 
 use super::{TeamPlan, roster::Roster};
 
-/// The largest number of rosters that are kept for runs that wait for the outside; the oldest goes first.
-const MAX_PARKED: usize = 256;
+/// The largest number of rosters that are kept for later drives; the oldest goes first, and is found in the log again.
+const MAX_KNOWN: usize = 256;
 
 tokio::task_local! {
     /// The surroundings of the drive that is performed here.
@@ -31,8 +31,8 @@ type RosterKey = (LogId, ThreadId);
 #[derive(Default)]
 struct State {
     rosters: BTreeMap<RosterKey, Arc<Roster>>,
-    /// Of runs that wait for the outside, oldest first.
-    parked: Vec<(RosterKey, Arc<Roster>)>,
+    /// Of runs that wait for the outside or have ended, oldest first.
+    known: Vec<(RosterKey, Arc<Roster>)>,
 }
 
 /// A team around a drive, and those around that one.
@@ -95,8 +95,8 @@ impl OpenRosters {
         if state.rosters.keys().any(|(log, thread)| *log == key.0 && is_under(&key.1, thread)) {
             return (None, None);
         }
-        let parked = state.parked.iter().position(|(known, _)| known == key).map(|at| state.parked.remove(at).1);
-        let (known, left) = if resumes { (parked, None) } else { (None, parked) };
+        let known = state.known.iter().position(|(known, _)| known == key).map(|at| state.known.remove(at).1);
+        let (known, left) = if resumes { (known, None) } else { (known.as_ref().map(|it| it.after()), known) };
         let roster = known.unwrap_or_else(|| Roster::new(plan, key.1.clone()));
         state.rosters.insert(key.clone(), Arc::clone(&roster));
         (Some(roster), left)
@@ -105,12 +105,10 @@ impl OpenRosters {
     fn leave(&self, key: &RosterKey, roster: &Arc<Roster>, parks: bool) -> Vec<Arc<Roster>> {
         let mut state = self.state();
         state.rosters.remove(key);
-        if !parks {
-            return vec![Arc::clone(roster)];
-        }
-        state.parked.push((key.clone(), Arc::clone(roster)));
-        let many = state.parked.len().saturating_sub(MAX_PARKED);
-        state.parked.drain(..many).map(|(_, roster)| roster).collect()
+        state.known.push((key.clone(), Arc::clone(roster)));
+        let many = state.known.len().saturating_sub(MAX_KNOWN);
+        let gone = state.known.drain(..many).map(|(_, roster)| roster);
+        gone.chain((!parks).then(|| Arc::clone(roster))).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -122,6 +120,12 @@ impl OpenRosters {
 impl Middleware for Surround {
     fn name(&self) -> &str {
         "team"
+    }
+
+    async fn begun(&self, cx: &DriveStart) {
+        if let Some(roster) = self.open.here().filter(|roster| roster.lead == cx.who.thread) {
+            roster.find(cx).await;
+        }
     }
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {

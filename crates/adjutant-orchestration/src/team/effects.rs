@@ -1,11 +1,11 @@
-//! The notes that agents of a team get before a request: that messages wait, and what became of a team that was lost.
+//! The notes that agents of a team get before a request: that messages wait.
 
 use std::{
     collections::BTreeSet,
     sync::{Arc, Weak},
 };
 
-use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, RunNo, Spend};
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, Spend};
 use adjutant_llm::ToolName;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -32,15 +32,13 @@ pub(super) struct Mate {
     id: Arc<str>,
 }
 
-/// The memory of what the lead was told, and of who was at work then.
+/// The memory of what the lead was told.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct TeamMemo {
-    run: RunNo,
     room: Arc<str>,
     /// The newest message of the note.
     message: u64,
-    at_work: Vec<Arc<str>>,
 }
 
 impl Lead {
@@ -59,21 +57,13 @@ impl Lead {
         let Some(roster) = self.open.here() else { return };
         let before: TeamMemo = cx.memo().unwrap_or_default();
         let state = roster.state();
-        if before.run == cx.run && before.room != roster.room && !before.at_work.is_empty() {
-            let lost = texts::names(&before.at_work);
-            let text = format!(
-                "The program was restarted, and your team was lost with its messages: {lost}. Spawn whom you need."
-            );
-            actions.push(Action::Remind(text.into()));
-        }
-        let heard = if before.room == roster.room { before.message } else { 0 };
+        let heard = if before.room == *roster.room() { before.message } else { 0 };
         let (message, note) = news(&state, LEAD, heard);
         actions.extend(note.map(|note| Action::Remind(note.into())));
-        let at_work: Vec<Arc<str>> = state.active().map(|(name, _)| Arc::clone(name)).collect();
-        let mut told = TeamMemo { run: cx.run, room: Arc::clone(&roster.room), message, at_work };
-        if told.at_work.is_empty() && message == 0 {
-            told = TeamMemo::default();
-        }
+        let told = match message {
+            0 => TeamMemo::default(),
+            message => TeamMemo { room: Arc::clone(roster.room()), message },
+        };
         if told != before {
             actions.push(Action::Remember(json!(told)));
         }

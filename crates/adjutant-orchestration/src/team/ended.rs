@@ -50,14 +50,7 @@ impl Roster {
     async fn has_ended(&self, job: &MemberJob, child: &Child, ended: MemberEnd) {
         let Some(left) = self.begin_end(job, &ended) else { return };
         let (name, text) = (&job.name, &ended.text);
-        let kind = match ended.status {
-            MemberStatus::Completed => Some(MessageKind::Completed),
-            MemberStatus::Failed => Some(MessageKind::Failed),
-            MemberStatus::Stopped => Some(MessageKind::Stopped),
-            MemberStatus::TimedOut => Some(MessageKind::TimedOut),
-            MemberStatus::Left | MemberStatus::Active => None,
-        };
-        if let Some(kind) = kind {
+        if let Some(kind) = ended.status.told() {
             let mut content = format!("{name:?} {}: {}", ended.status.words(), texts::clip(text, MAX_CONTENT / 2));
             if !left.is_empty() {
                 // Writing to a string does not fail.
@@ -122,6 +115,19 @@ impl Roster {
             _ => {
                 let _ = line.pass(TeammateLeft::new(team, who, ended.text)).await;
             }
+        }
+    }
+}
+
+impl MemberStatus {
+    /// The kind of the message that tells the lead of an end; none if the lead is not told.
+    pub(super) fn told(self) -> Option<MessageKind> {
+        match self {
+            Self::Completed => Some(MessageKind::Completed),
+            Self::Failed => Some(MessageKind::Failed),
+            Self::Stopped => Some(MessageKind::Stopped),
+            Self::TimedOut => Some(MessageKind::TimedOut),
+            Self::Left | Self::Active => None,
         }
     }
 }

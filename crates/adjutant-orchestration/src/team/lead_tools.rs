@@ -117,7 +117,7 @@ async fn status(roster: Arc<Roster>, _: Arc<str>, _: Nothing, _: CallContext) ->
 async fn wait(roster: Arc<Roster>, _: Arc<str>, args: Waited, cx: CallContext) -> Result<CallResult, ToolError> {
     let time = Duration::from_secs(args.timeout_s.unwrap_or(WAIT_S)).min(MAX_WAIT);
     let watched = roster.watch(args.until, time, &cx.cancel).await;
-    let report = roster.report();
+    let report = roster.report_of_run();
     let words = |member: &super::MemberReport| format!("{}: {}", member.name, member.status.words());
     let all: Vec<Arc<str>> = report.members.iter().map(|member| words(member).into()).collect();
     let all = if all.is_empty() { "nobody is in the team".to_owned() } else { texts::names(&all) };
@@ -146,17 +146,22 @@ fn spawn_spec(plan: &TeamPlan) -> ToolSpec {
     if let Some(fields) = fields.as_object_mut().filter(|_| plan.invents) {
         fields.insert("system_prompt".to_owned(), text("Its instructions, if it is made without a template."));
     }
-    spec("spawn_teammate", &about, fields, &["name", "task"])
+    idempotent(spec("spawn_teammate", &about, fields, &["name", "task"]))
 }
 
 fn assign_spec() -> ToolSpec {
     let fields = json!({ "name": text("The member."), "task": text("What to do next.") });
-    let about = "Gives a new task to a member that has ended; it remembers what it did.";
-    spec("assign_task", about, fields, &["name", "task"])
+    let about = "Gives a new task to a member that has ended, in an earlier run too; it remembers what it did.";
+    idempotent(spec("assign_task", about, fields, &["name", "task"]))
 }
 
 fn stop_spec() -> ToolSpec {
-    spec("stop_teammate", "Stops a member.", json!({ "name": text("The member.") }), &["name"])
+    idempotent(spec("stop_teammate", "Stops a member.", json!({ "name": text("The member.") }), &["name"]))
+}
+
+/// A tool that may be called again when its result was lost: the roster knows for which calls it did something.
+fn idempotent(spec: ToolSpec) -> ToolSpec {
+    ToolSpec { replay: Replay::Idempotent, ..spec }
 }
 
 fn status_spec() -> ToolSpec {

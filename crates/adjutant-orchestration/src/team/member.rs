@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Child, RunLine, Spawn,
+    Agent, Child, ChildRun, RunLine, Spawn,
     points::{TeammateJoined, TeammateLeft},
 };
-use adjutant_llm::{Origin, UserMessage};
+use adjutant_llm::{CallId, Origin, UserMessage};
 use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use serde_json::json;
 
 use super::{
     MemberStatus, effects,
+    past::{AssignedTask, Joined},
     post::{closed, unknown},
     recipe::{NewMember, Recipe, check_name, check_text},
     roster::{Member, Roster, State},
@@ -56,9 +57,12 @@ impl Roster {
         check_text("task", &new.task)?;
         let recipe = Recipe::of(&self.plan, &new)?;
         self.settles(&new.name).await;
-        let (id, job, before) = self.enlist(&new, recipe.clone())?;
+        if let Some(id) = self.given_by(cx, &new.name) {
+            return Ok(id);
+        }
+        let (id, job, before) = self.enlist(&new, recipe.clone(), cx.who.call)?;
         let mut enlisted = Enlisted { roster: self, job: &job, before, stays: false };
-        self.set_up(cx, &job, &recipe, &new.task).await?;
+        self.set_up(cx, &job, &recipe, &new).await?;
         enlisted.stays = true;
         Ok(id)
     }
@@ -72,29 +76,53 @@ impl Roster {
     ) -> Result<(), ToolError> {
         check_text("task", &task)?;
         self.settles(name).await;
-        let Again { job, child, recipe, before } = self.enlist_again(name, &task)?;
+        if self.given_by(cx, name).is_some() {
+            return Ok(());
+        }
+        let Again { job, child, recipe, before } = self.enlist_again(name, &task, cx.who.call)?;
+        let (thread, heard, id) = (before.thread.clone(), before.works, Arc::clone(&before.id));
         let mut enlisted = Enlisted { roster: self, job: &job, before: Some(*before), stays: false };
-        let text = format!("Your lead has a new task for you:\n{task}");
+        let text = assigned(&task);
+        self.record_task(cx, &job, &task);
         let begun = match child {
-            Some(child) => self.start(&job, &child, text, recipe.timeout),
-            None => Err(ToolError::new(ToolErrorKind::Cancelled, "it was never opened")),
+            Some(child) => self.start(&job, &child, text.clone(), recipe.timeout),
+            None => Err(ToolError::new(ToolErrorKind::Cancelled, "it is not open")),
         };
-        let begun = match begun {
-            // The run was interrupted, and with it the members ended: this one begins anew.
-            Err(error) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
-                self.set_up(cx, &job, &recipe, &task).await
+        let begun = match (begun, thread) {
+            // The drive that it belonged to has ended, and with it the member: it is opened again.
+            (Err(error), Some(thread)) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
+                let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
+                self.plan.mailbox.open(&self.address(&id));
+                let agent = self.agent_of(&job.name, &id, &recipe, &task);
+                match spawn.reopen(&thread, agent.into(), heard).await {
+                    Ok(child) => self.start(&job, &Arc::new(child), text, recipe.timeout),
+                    Err(error) => Err(error),
+                }
             }
-            begun => begun.inspect(|()| {
-                let Some(line) = self.line() else { return };
-                line.app(
-                    "team.assigned",
-                    1,
-                    json!({"team": self.plan.name, "name": job.name, "task": texts::shown(&task)}),
-                );
-            }),
+            (begun, _) => begun,
         };
         enlisted.stays = begun.is_ok();
+        if let (Err(error), Some(line)) = (&begun, &job.line) {
+            let status = MemberStatus::Failed;
+            let left = json!({"team": self.plan.name, "name": job.name, "status": status, "text": error.message});
+            line.app("team.left", 1, left);
+        }
         begun
+    }
+
+    /// Records that a member is given a task, before it can end.
+    fn record_task(&self, cx: &CallContext, job: &MemberJob, task: &Arc<str>) {
+        let (Some(line), Some(call)) = (&job.line, cx.who.call) else { return };
+        let mut data = json!(AssignedTask { name: Arc::clone(&job.name), call, given: Arc::clone(task) });
+        (data["team"], data["task"]) = (json!(self.plan.name), json!(texts::shown(task)));
+        line.app("team.assigned", 1, data);
+    }
+
+    /// The member that this very call has given its task, before its result was lost.
+    fn given_by(&self, cx: &CallContext, name: &str) -> Option<Arc<str>> {
+        let state = self.state();
+        let member = state.members.get(name).filter(|member| cx.who.call.is_some() && member.call == cx.who.call)?;
+        (!member.earlier).then(|| Arc::clone(&member.id))
     }
 
     /// Wishes that a member stops, and waits a little until it has.
@@ -116,12 +144,23 @@ impl Roster {
     }
 
     /// Puts a new member on the list.
-    fn enlist(&self, new: &NewMember, recipe: Recipe) -> Result<(Arc<str>, MemberJob, Option<Member>), Error> {
+    fn enlist(
+        &self,
+        new: &NewMember,
+        recipe: Recipe,
+        call: Option<CallId>,
+    ) -> Result<(Arc<str>, MemberJob, Option<Member>), Error> {
         let mut state = self.state();
         self.has_room(&state)?;
         if state.members.get(&new.name).is_some_and(|known| known.is_at_work()) {
             let message = format!("{:?} is at work in the team already; hint: choose another name", &*new.name);
             return Err(Error::new(ErrorKind::Exists, message));
+        }
+        if state.members.len() >= MAX_KNOWN {
+            let oldest =
+                state.members.iter().filter(|(_, member)| member.earlier).min_by_key(|(_, member)| member.work);
+            let oldest = oldest.map(|(name, _)| Arc::clone(name));
+            oldest.map(|name| state.members.remove(&name));
         }
         if state.members.len() >= MAX_KNOWN {
             return Err(Error::new(ErrorKind::Full, format!("the team knows {MAX_KNOWN} members already")));
@@ -141,7 +180,11 @@ impl Roster {
             work,
             stopping: false,
             ending: false,
-            recipe,
+            recipe: Some(recipe),
+            thread: None,
+            works: 1,
+            call,
+            earlier: false,
         };
         let before = state.members.insert(Arc::clone(&new.name), member);
         let line = state.line.clone();
@@ -150,7 +193,7 @@ impl Roster {
         Ok((id, MemberJob { name: Arc::clone(&new.name), work, line }, before))
     }
 
-    fn enlist_again(&self, name: &str, task: &Arc<str>) -> Result<Again, Error> {
+    fn enlist_again(&self, name: &str, task: &Arc<str>, call: Option<CallId>) -> Result<Again, Error> {
         let mut state = self.state();
         self.has_room(&state)?;
         state.begun += 1;
@@ -160,11 +203,16 @@ impl Roster {
             let message = format!("{name:?} is at work; hint: send it a message, or wait until it is done");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
+        let Some(recipe) = member.recipe.clone() else {
+            let message = format!("{name:?} cannot be opened any more: {}", member.result);
+            return Err(Error::new(ErrorKind::Missing, message));
+        };
         let before = Box::new(member.clone());
         member.status = MemberStatus::Active;
         (member.work, member.since_ms, member.stopping) = (work, since_ms, false);
         (member.task, member.result) = (Arc::clone(task), Arc::default());
-        let (child, recipe) = (member.child.clone(), member.recipe.clone());
+        (member.works, member.call, member.earlier) = (member.works + 1, call, false);
+        let child = member.child.clone();
         let job = MemberJob { name: name.into(), work, line: state.line.clone() };
         Ok(Again { job, child, recipe, before })
     }
@@ -188,40 +236,54 @@ impl Roster {
         cx: &CallContext,
         job: &MemberJob,
         recipe: &Recipe,
-        task: &Arc<str>,
+        new: &NewMember,
     ) -> Result<(), ToolError> {
-        let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("members are opened only within a run"))?;
+        let (spawn, task) = (cx.get::<dyn Spawn>().ok_or_else(outside)?, &new.task);
         let (id, text) = {
             let state = self.state();
             let id = state.members.get(&job.name).map(|member| Arc::clone(&member.id)).ok_or_else(closed)?;
             (id, texts::briefing(&self.plan.name, &job.name, recipe.role.as_deref(), &state, task))
         };
-        let mut agent = recipe.agent.clone().identify(|who| {
-            (who.name, who.path) = (Arc::clone(&job.name), Arc::clone(&job.name));
-            who.config_name = Arc::clone(recipe.role.as_ref().unwrap_or(&job.name));
-            who.task = Some(texts::clip(task, texts::MAX_TASK_SHOWN));
-        });
-        agent =
-            agent.toolbox(talk_tools::of_member(self, &job.name, &id)).effect(effects::Mate::new(self, &job.name, &id));
-        if let Some(board) = &self.plan.board {
-            agent = agent.toolbox(board.clone());
-        }
+        let agent = self.agent_of(&job.name, &id, recipe, task);
         let child = Arc::new(spawn.keep(&job.name, agent.into()).await?);
         let Some(line) = &job.line else { return self.start(job, &child, text, recipe.timeout) };
         let (team, who) = (&self.plan.name, Arc::new(child.identity().clone()));
-        let joined = json!({
-            "team": team, "member_id": id, "name": job.name, "task": texts::shown(task), "role": recipe.role,
+        let mut joined = json!(Joined {
+            member_id: Arc::clone(&id),
+            name: Arc::clone(&job.name),
+            thread: who.thread.clone(),
+            call: line.call,
+            room: Arc::clone(self.room()),
+            given: new.clone(),
         });
+        (joined["team"], joined["task"]) = (json!(team), json!(texts::shown(task)));
+        joined["role"] = json!(recipe.role);
         line.app("team.joined", 1, joined);
         // They are only told.
         let _ = line.pass(TeammateJoined::new(Arc::clone(team), Arc::clone(&who))).await;
         let begun = self.start(job, &child, text, recipe.timeout);
         if let Err(error) = &begun {
-            let left = json!({"team": team, "name": job.name, "status": MemberStatus::Failed, "text": error.message});
+            let left = json!({
+                "team": team, "name": job.name, "status": MemberStatus::Failed, "text": error.message, "begun": false,
+            });
             line.app("team.left", 1, left);
             let _ = line.pass(TeammateLeft::new(Arc::clone(team), who, Arc::clone(&error.message))).await;
         }
         begun
+    }
+
+    /// The agent of a member.
+    pub(super) fn agent_of(&self, name: &Arc<str>, id: &Arc<str>, recipe: &Recipe, task: &Arc<str>) -> Agent {
+        let agent = recipe.agent.clone().identify(|who| {
+            (who.name, who.path) = (Arc::clone(name), Arc::clone(name));
+            who.config_name = Arc::clone(recipe.role.as_ref().unwrap_or(name));
+            who.task = Some(texts::clip(task, texts::MAX_TASK_SHOWN));
+        });
+        let agent = agent.toolbox(talk_tools::of_member(self, name, id)).effect(effects::Mate::new(self, name, id));
+        match &self.plan.board {
+            Some(board) => agent.toolbox(board.clone()),
+            None => agent,
+        }
     }
 
     /// Prompts a member, and looks after it until it ends.
@@ -232,18 +294,33 @@ impl Roster {
         text: String,
         limit: Option<Duration>,
     ) -> Result<(), ToolError> {
-        let run = child
-            .stream(UserMessage { origin: Origin::Task { from: self.lead.clone() }, ..UserMessage::text(text) })?;
-        if let Some(member) = self.state().members.get_mut(&job.name) {
-            member.child = Some(Arc::clone(child));
-            if member.stopping {
-                run.cancel();
-            }
-        }
+        let run = self.prompt(job, child, text)?;
         let (roster, job, child) = (Arc::clone(self), job.clone(), Arc::clone(child));
         tokio::spawn(async move { roster.look_after(job, child, run, limit).await });
         Ok(())
     }
+
+    /// Prompts a member.
+    pub(super) fn prompt(&self, job: &MemberJob, child: &Arc<Child>, text: String) -> Result<ChildRun, ToolError> {
+        let origin = Origin::Task { from: self.lead.clone() };
+        let run = child.stream(UserMessage { origin, ..UserMessage::text(text) })?;
+        if let Some(member) = self.state().members.get_mut(&job.name) {
+            (member.child, member.thread) = (Some(Arc::clone(child)), Some(child.identity().thread.clone()));
+            if member.stopping {
+                run.cancel();
+            }
+        }
+        Ok(run)
+    }
+}
+
+/// The message that gives a member another task.
+pub(super) fn assigned(task: &str) -> String {
+    format!("Your lead has a new task for you:\n{task}")
+}
+
+fn outside() -> ToolError {
+    ToolError::failed("members are opened only within a run")
 }
 
 impl Drop for Enlisted<'_> {

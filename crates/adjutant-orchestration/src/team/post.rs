@@ -56,7 +56,16 @@ impl Roster {
     /// Tells the lead what became of a member; in a note if its mailbox takes nothing more.
     pub(super) async fn notify(&self, from: &Arc<str>, kind: MessageKind, content: &str) {
         let sent = self.deliver(from, LEAD, vec![LEAD.into()], kind, content).await;
-        if sent.is_ok_and(|sent| !sent.to.is_empty()) {
+        let (id, received_by) = sent.map(|sent| (sent.id, sent.to)).unwrap_or_default();
+        let reached = !received_by.is_empty();
+        if let Some(line) = self.line() {
+            let notice = json!({
+                "team": self.plan.name, "id": id, "from": from, "to": LEAD, "kind": kind, "at_ms": self.now_ms(),
+                "content": content, "received_by": received_by,
+            });
+            line.app("team.notice", 1, notice);
+        }
+        if reached {
             return;
         }
         let note = UserMessage::text(format!("[team {}] {content}", self.plan.name));
@@ -165,7 +174,7 @@ impl Roster {
     fn event(&self, sent: &Sent, from: &str, to: &str, content: &Arc<str>) -> serde_json::Value {
         json!({
             "team": self.plan.name, "id": sent.id, "from": from, "to": to, "received_by": sent.to,
-            "at_ms": self.now_ms(), "content": texts::shown(content),
+            "at_ms": self.now_ms(), "kind": MessageKind::Said, "content": content,
         })
     }
 }

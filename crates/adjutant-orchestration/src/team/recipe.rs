@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::Agent;
+use serde::{Deserialize, Serialize};
 
 use super::{LEAD, TeamPlan, texts};
 use crate::{Error, ErrorKind};
@@ -17,7 +18,8 @@ const MAX_TEXT: usize = 64 * 1024;
 const MAX_TURNS: u32 = 50;
 
 /// The lead's description of a new member.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct NewMember {
     pub(super) name: Arc<str>,
     pub(super) task: Arc<str>,

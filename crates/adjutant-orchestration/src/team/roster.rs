@@ -3,11 +3,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
 use adjutant_agent::{Caps, Child, Limit, Queued, RunLine, Spend};
-use adjutant_llm::{Reply, ThreadId};
+use adjutant_llm::{CallId, Reply, ThreadId};
 use tokio::sync::watch;
 
 use super::{Address, LEAD, MemberReport, MemberStatus, MessageKind, TeamPlan, TeamReport, texts};
@@ -17,7 +17,7 @@ pub(super) struct Roster {
     me: Weak<Roster>,
     pub(super) plan: Arc<TeamPlan>,
     /// The room of its messages, unique for ever.
-    pub(super) room: Arc<str>,
+    room: OnceLock<Arc<str>>,
     /// The conversation of the lead.
     pub(super) lead: ThreadId,
     state: Mutex<State>,
@@ -46,6 +46,8 @@ pub(super) struct State {
     pub(super) line: Option<RunLine>,
     /// Nobody joins, works or writes any more.
     pub(super) closed: bool,
+    /// True if what the log tells of the team is known.
+    pub(super) known: bool,
 }
 
 /// A member.
@@ -64,8 +66,16 @@ pub(super) struct Member {
     pub(super) stopping: bool,
     /// True if it has ended, and the lead is about to hear of it.
     pub(super) ending: bool,
-    /// The recipe that it is made of, to open it anew if the run was interrupted.
-    pub(super) recipe: super::recipe::Recipe,
+    /// The recipe that it is made of, to open it again; none if that cannot be followed any more.
+    pub(super) recipe: Option<super::recipe::Recipe>,
+    /// The thread of its conversation, once it was opened.
+    pub(super) thread: Option<ThreadId>,
+    /// The number of tasks that its conversation was given.
+    pub(super) works: usize,
+    /// The call that gave it its newest task.
+    pub(super) call: Option<CallId>,
+    /// True if it did nothing in this run.
+    pub(super) earlier: bool,
 }
 
 /// The header of a message that nobody has read.
@@ -109,36 +119,66 @@ pub(super) struct Rule {
 
 impl Roster {
     pub(super) fn new(plan: &Arc<TeamPlan>, lead: ThreadId) -> Arc<Self> {
-        let room = format!("{:032x}", plan.world.id()).into();
+        Self::with(plan, lead, State::default())
+    }
+
+    /// The roster of the run after one that this program has seen: whoever was in the team can be given a new task.
+    pub(super) fn after(&self) -> Arc<Self> {
+        let before = self.state();
+        let mut members = before.members.clone();
+        for member in members.values_mut() {
+            if member.is_at_work() {
+                member.status = MemberStatus::Left;
+            }
+            (member.child, member.earlier, member.ending, member.stopping) = (None, true, false, false);
+        }
+        let (joined, begun) = (before.joined, before.begun);
+        let state = State { members, joined, begun, known: before.known, ..State::default() };
+        Self::with(&self.plan, self.lead.clone(), state)
+    }
+
+    fn with(plan: &Arc<TeamPlan>, lead: ThreadId, state: State) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             plan: Arc::clone(plan),
-            room,
+            room: OnceLock::new(),
             lead,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changed: watch::Sender::new(0),
         })
+    }
+
+    /// The room of its messages: that of the run, if an earlier program gave it one.
+    pub(super) fn room(&self) -> &Arc<str> {
+        self.room.get_or_init(|| format!("{:032x}", self.plan.world.id()).into())
+    }
+
+    /// Sets the room that an earlier program gave the run.
+    pub(super) fn in_room(&self, room: Arc<str>) {
+        // Nobody has asked for one before the team is known.
+        let _ = self.room.set(room);
     }
 
     /// A drive of the run begins.
     pub(super) fn begin(&self) {
         self.state().closed = false;
-        self.plan.mailbox.open(&self.address(LEAD));
     }
 
     /// The run has ended: whoever waits is told, and what is left is reported.
     pub(super) fn end(&self) {
         let report = {
             let mut state = self.state();
-            state.closed = true;
+            if std::mem::replace(&mut state.closed, true) {
+                return;
+            }
             state.line = None;
             if let Some(reminder) = state.rule.reminder.take() {
                 let _ = reminder.withdraw();
             }
-            self.report_of(&state)
+            self.report_of(&state, |member| !member.earlier)
         };
         self.bump();
-        self.plan.mailbox.close(&self.room);
+        self.plan.mailbox.close(self.room());
         if let Some(told) = self.plan.reports.as_ref().filter(|_| !report.members.is_empty()) {
             // The run has ended: nothing of it can fail any more.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| told(&report)));
@@ -173,19 +213,24 @@ impl Roster {
     }
 
     pub(super) fn address(&self, id: &str) -> Address {
-        Address::new(Arc::clone(&self.room), id)
+        Address::new(Arc::clone(self.room()), id)
     }
 
     pub(super) fn line(&self) -> Option<RunLine> {
         self.state().line.clone()
     }
 
-    /// Returns the report on everyone.
+    /// Returns the report on everyone, those of earlier runs included.
     pub(super) fn report(&self) -> TeamReport {
-        self.report_of(&self.state())
+        self.report_of(&self.state(), |_| true)
     }
 
-    pub(super) fn report_of(&self, state: &State) -> TeamReport {
+    /// Returns the report on those who did something in this run.
+    pub(super) fn report_of_run(&self) -> TeamReport {
+        self.report_of(&self.state(), |member| !member.earlier)
+    }
+
+    pub(super) fn report_of(&self, state: &State, is_in: impl Fn(&Member) -> bool) -> TeamReport {
         let member = |(name, member): (&Arc<str>, &Member)| MemberReport {
             id: Arc::clone(&member.id),
             name: Arc::clone(name),
@@ -196,7 +241,7 @@ impl Roster {
             result: texts::clip(&member.result, texts::MAX_RESULT_SHOWN),
             unread: state.unread_ids(name),
         };
-        let members = state.members.iter().map(member).collect();
+        let members = state.members.iter().filter(|(_, member)| is_in(member)).map(member).collect();
         TeamReport { team: Arc::clone(&self.plan.name), members, unread: state.unread_ids(LEAD) }
     }
 }

@@ -99,11 +99,11 @@ impl Roster {
 
     /// Writes the report on the team into the log.
     fn report_end(&self, state: &mut State) {
-        if state.members.is_empty() || std::mem::replace(&mut state.rule.reported, true) {
+        if state.members.values().all(|member| member.earlier) || std::mem::replace(&mut state.rule.reported, true) {
             return;
         }
         if let Some(line) = &state.line {
-            line.app("team.ended", 1, json!(self.report_of(state)));
+            line.app("team.ended", 1, json!(self.report_of(state, |member| !member.earlier)));
         }
     }
 

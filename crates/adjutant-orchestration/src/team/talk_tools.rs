@@ -172,7 +172,7 @@ fn shown(roster: &Roster, who: &str, messages: &[Message]) -> CallResult {
     if left > 0 {
         text.push_str(&format!("\n{left} more are unread."));
     }
-    CallResult { details: json!({"read": ids}), ..CallResult::ok(text) }
+    CallResult { details: json!({"team": roster.plan.name, "read": ids}), ..CallResult::ok(text) }
 }
 
 fn send_spec() -> ToolSpec {
@@ -186,7 +186,9 @@ fn send_spec() -> ToolSpec {
 fn read_spec() -> ToolSpec {
     let about =
         "Gives the messages that were sent to you and that you have not read, oldest first. Each is given once.";
-    ToolSpec { max_output: Some(MAX_OUTPUT), ..spec("read_messages", about, json!({}), &[]) }
+    let spec = spec("read_messages", about, json!({}), &[]);
+    // What it gave is read once its result is in the log.
+    ToolSpec { max_output: Some(MAX_OUTPUT), replay: Replay::Idempotent, ..spec }
 }
 
 fn wait_spec() -> ToolSpec {
@@ -205,7 +207,7 @@ fn list_spec() -> ToolSpec {
 
 /// A tool that waits: what is called beside it comes first, or after.
 pub(super) fn waiting(spec: ToolSpec) -> ToolSpec {
-    ToolSpec { sequential: true, timeout: Some(MAX_CALL), ..spec }
+    ToolSpec { sequential: true, timeout: Some(MAX_CALL), replay: Replay::Idempotent, ..spec }
 }
 
 pub(super) fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {

@@ -31,6 +31,11 @@ pub(super) fn message_id(number: u64) -> Arc<str> {
     format!("msg-{number}").into()
 }
 
+/// The number of a message, as its id tells it.
+pub(super) fn number_of(id: &str) -> Option<u64> {
+    id.strip_prefix("msg-")?.parse().ok()
+}
+
 /// Names, joined by commas; how many more there are if there are many.
 pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let all: Vec<&str> = all.into_iter().map(|name| &**name).collect();

@@ -1,11 +1,12 @@
-//! Background tasks over a restart: what was at work is lost, and the model is told so once; ids are given once.
+//! Background tasks over a restart: what was at work goes on, and the model is told so once; ids are given once.
 
-use adjutant_agent::{Agent, MemoryJournal, Record};
+use adjutant_agent::{Agent, Journal, MemoryJournal, Record};
 use adjutant_llm::{Gate, Script};
+use adjutant_orchestration::{Background, BackgroundOptions};
 use serde_json::json;
 
 use super::{
-    super::fan_out::desk::{answering, answers, calls, died_after, doing, messages, results, says},
+    super::fan_out::desk::{answering, answers, calls, died_after, doing, messages, records, results, says},
     helped_by, launches, lead, waits_for,
 };
 
@@ -26,20 +27,40 @@ async fn died(scripts: Vec<Script>) -> (MemoryJournal, Agent) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn model_is_told_once_when_its_tasks_were_lost_with_the_program() {
-    let (left, first) = died(vec![launches("a"), says("Done.")]).await;
-    let script = [calls("list_tasks", json!({})), calls("get_task", json!({"task_id": "task-1"})), says("I see.")];
-    let (model, again) = lead(&helped_by(doing(0)), script);
+async fn task_goes_on_and_is_told_of_when_the_program_was_lost_with_a_prepared_turn() {
+    let whole = MemoryJournal::default();
+    let (_, first) = lead(&helped_by(never()), [launches("a"), says("Done.")]);
+    let first = first.journal(whole.clone());
+    first.run("Go.").await.expect("the run finishes");
+    let records = records(&whole, first.session_id()).await;
+    let prepared = records.iter().filter(|it| it.thread == "main".into());
+    let second = prepared.filter(|it| matches!(it.record, Record::Prepared { .. })).nth(1).expect("a second turn").seq;
+    let left = MemoryJournal::default();
+    let mut own = left.own(first.session_id(), &adjutant_agent::Owner::default()).await.expect("nobody has it");
+    let kept: Vec<_> = records.iter().filter(|it| it.seq <= second).cloned().collect();
+    own.append(&kept, adjutant_agent::Flush::Now).await.expect("there is room");
+    drop(own);
+    let (model, again) = lead(&helped_by(doing(1)), [waits_for("task-1"), says("I see.")]);
     let again = again.journal(left).session(first.session_id().clone());
     let result = again.resume(Vec::new()).await.expect("the run finishes");
-    let requests = model.requests();
-    let told: Vec<_> = messages(&requests[0]).into_iter().filter(|text| text.contains("lost")).collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].contains("task-1 (helper)"), "{told:?}");
-    let later = messages(&requests[2]).into_iter().filter(|text| text.contains("lost")).count();
-    assert_eq!(later, 1, "not again");
-    assert_eq!(results(&result)[1], "[]");
-    assert!(results(&result)[2].contains("no task \"task-1\""));
+    let told = messages(&model.requests()[0]);
+    assert!(told.iter().any(|text| text.contains("go on: task-1 (helper)")), "{told:?}");
+    assert_eq!(answers(&result)[1]["result"], "did a.");
+    let later = model.requests()[1].clone();
+    assert_eq!(messages(&later).iter().filter(|text| text.contains("begun again")).count(), 1, "not again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_is_lost_and_why_is_told_when_its_agent_is_not_known_any_more() {
+    let (left, first) = died(vec![launches("a"), says("Done.")]).await;
+    let other = Background::new(BackgroundOptions::new()).agent("other", "Helps.", Agent::new(doing(0)));
+    let (model, again) = lead(&other, [calls("get_task", json!({"task_id": "task-1"})), says("I see.")]);
+    let again = again.journal(left).session(first.session_id().clone());
+    let result = again.resume(Vec::new()).await.expect("the run finishes");
+    let told = messages(&model.requests()[0]);
+    let why = "no agent \"helper\" can be launched any more";
+    assert!(told.iter().any(|text| text.contains("task-1 (helper) is failed") && text.contains(why)), "{told:?}");
+    assert!(results(&result)[1].contains("is lost"), "{:?}", results(&result));
 }
 
 #[tokio::test(start_paused = true)]

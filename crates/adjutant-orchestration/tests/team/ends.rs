@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, CancelBy, Flush, Journal, LogId, MemoryJournal, Outcome, Owner, Record, Seq, Stamped};
+use adjutant_agent::{Agent, CancelBy, Outcome};
 use adjutant_llm::{CallResult, Error, ErrorKind, Script, ScriptedModel};
 use adjutant_orchestration::team::MemberStatus;
 use adjutant_tool::{Answer, CallContext, Replay, ToolSpec, tool_fn};
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -145,37 +144,6 @@ async fn what_is_unread_is_told_at_the_end() {
     let report = taken(&seen).remove(0);
     assert_eq!((report.unread, &report.members[0].unread[..]), (vec!["msg-2".into()], &["msg-1".into()][..]));
     assert_eq!(last(&events).text(), "Bye.");
-}
-
-/// A journal that holds the first records of another one, as if the program had died after them.
-async fn died_after(log: &[Arc<Stamped>], id: &LogId) -> MemoryJournal {
-    let journal = MemoryJournal::default();
-    let mut own = journal.own(id, &Owner::default()).await.expect("nobody has it");
-    own.append(log, Flush::Now).await.expect("there is room");
-    journal
-}
-
-#[tokio::test(start_paused = true)]
-async fn lead_is_told_that_its_team_was_lost_when_the_program_died() {
-    let whole = MemoryJournal::default();
-    let crew = team().template("a", hanging());
-    let first = lead(&crew, [spawn("a"), wait_team(), says("Done."), says("Bye.")]).journal(whole.clone());
-    first.run("Go.").await.expect("the run finishes");
-    let log: Vec<Arc<Stamped>> =
-        whole.read(first.session_id(), Seq(0)).map(|it| it.expect("memory does not fail")).collect().await;
-    let main = |it: &Arc<Stamped>| it.thread.as_str() == "main";
-    let returned = |it: &&Arc<Stamped>| main(it) && matches!(it.record, Record::Returned { .. });
-    let second = log.iter().filter(returned).nth(1).expect("the lead has waited").seq;
-    let cut = log.iter().position(|it| it.seq == second).expect("it is there");
-    let journal = died_after(&log[..=cut], first.session_id()).await;
-    let model = Arc::new(ScriptedModel::new([call("team_status", json!({})), says("Alone then.")]));
-    let again = crew.install(Agent::new(Arc::clone(&model)).name("boss"));
-    let again = again.journal(journal).session(first.session_id().clone());
-    let result = again.resume(Vec::new()).await.expect("the run finishes");
-    assert_eq!(result.text(), "Alone then.");
-    let lost = "The program was restarted, and your team was lost with its messages: a. Spawn whom you need.";
-    assert!(shown(&model)[0].contains(lost), "{}", shown(&model)[0]);
-    assert_eq!(shown(&model)[1].matches(lost).count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -250,9 +250,10 @@ async fn team_serves_many_runs_when_it_is_used_again() {
     let (crew, seen) = reporting(team().template("a", agent([says("One."), says("Two.")])));
     let half = || [spawn("a"), wait(), says("Done.")];
     let lead = lead(&crew, half().into_iter().chain(half()));
-    for said in ["One.", "Two."] {
+    for (id, said) in [("teammate-1", "One."), ("teammate-2", "Two.")] {
         let result = lead.run("Go.").await.expect("the run finishes");
-        assert_eq!(results(&result)[0], r#"{"member_id":"teammate-1","name":"a","status":"active"}"#, "a clean roster");
+        let spawned = format!(r#"{{"member_id":"{id}","name":"a","status":"active"}}"#);
+        assert_eq!(results(&result)[0], spawned, "no id is given twice");
         assert!(results(&result)[1].contains(said), "{:?}", results(&result));
     }
     assert_eq!(taken(&seen).len(), 2);

@@ -46,22 +46,28 @@ async fn events_tell_of_members_and_messages() {
             ("team.joined", "a"),
             ("team.message", "a"),
             ("team.completed", "a"),
+            ("team.notice", "a"),
             ("team.joined", "b"),
             ("team.failed", "b"),
+            ("team.notice", "b"),
             ("team.assigned", "b"),
             ("team.failed", "b"),
+            ("team.notice", "b"),
             ("team.joined", "c"),
             ("team.left", "c"),
+            ("team.notice", "c"),
             ("team.ended", ""),
         ]
     );
+    let joined = &told[0].1;
+    let of = |field: &str| joined[field].as_str().unwrap_or_default().to_owned();
     assert_eq!(
-        told[0].1,
-        json!({"team": "crew", "member_id": "teammate-1", "name": "a", "task": "The task of a.", "role": "a"})
+        ["team", "member_id", "name", "task", "role"].map(of),
+        ["crew", "teammate-1", "a", "The task of a.", "a"]
     );
     assert_eq!(
         told[1].1,
-        json!({"team": "crew", "id": "msg-1", "from": "a", "to": "lead", "received_by": ["lead"], "at_ms": 9_000, "content": "Hello."})
+        json!({"team": "crew", "id": "msg-1", "from": "a", "to": "lead", "received_by": ["lead"], "at_ms": 9_000, "kind": "said", "content": "Hello."})
     );
     assert_eq!(told[2].1, json!({"team": "crew", "name": "a", "status": "completed", "text": "Yes.", "unread": []}));
     let of_members = events.iter().filter(|event| event.who.depth == 1).count();

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use adjutant_llm::{CallId, ThreadId};
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use super::CallScope;
+use super::{super::KEPT, CallScope};
 
 /// The scopes whose children belong to the run.
 #[derive(Default)]
@@ -75,6 +76,13 @@ impl RunScopes {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The call that opened a child of a run, and its key, as the name of its thread tells; `None` if it is no such thread.
+pub(crate) fn opener<'a>(thread: &'a ThreadId, parent: &ThreadId) -> Option<(CallId, &'a str)> {
+    let kept = thread.as_str().strip_prefix(parent.as_str())?.strip_prefix('/')?.strip_prefix(KEPT)?;
+    let (call, key) = kept.split_once('/')?;
+    Some((call.parse().ok()?, key)).filter(|(_, key)| !key.contains('/'))
 }
 
 impl State {

@@ -68,7 +68,7 @@ impl ChildTask {
                 tell_end(&core, ordinal, &result, tally);
                 Driven::ended(of_result(result))
             }
-            None => drive(&core, prompts, claim, &mailbox, &inbox).await,
+            None => drive(&core, ordinal, prompts, claim, &mailbox, &inbox).await,
         };
         match driven {
             Driven::Ended(ended) => {
@@ -95,6 +95,7 @@ impl Drop for AtWork {
 
 async fn drive(
     core: &Arc<ChildCore>,
+    ordinal: usize,
     prompts: Vec<Entry>,
     mut claim: Box<dyn ChildDrive>,
     mailbox: &Arc<Mailbox>,
@@ -102,7 +103,14 @@ async fn drive(
 ) -> Driven {
     let scope = core.scope();
     let _share = scope.writer.share();
-    let answers = claim.answers(&scope.answers);
+    let mut answers = claim.answers(&scope.answers);
+    if answers.is_some() && is_given_up(core, ordinal) {
+        claim = match give_up(core, claim).await {
+            Ok(claim) => claim,
+            Err(error) => return Driven::ended(Err(failed(core, error).await)),
+        };
+        answers = None;
+    }
     let again = answers.is_some();
     if let Err(error) = begin(core, &mut *claim, &prompts, again).await {
         return Driven::ended(Err(error));
@@ -117,15 +125,31 @@ async fn drive(
         Err(error) => return Driven::ended(Err(failed(core, error).await)),
     };
     let Outcome::Paused { pauses } = &result.outcome else {
-        return Driven::ended(finish(core, result).await);
+        return Driven::ended(finish(core, ordinal, result).await);
     };
     if scope.resumable {
         return Driven::Parked(pauses.clone());
     }
     let asked: Vec<&str> = pauses.iter().map(|pause| &*pause.id.0).collect();
     let message = format!("nobody can be asked what the agent waits for: {}", asked.join(", "));
-    close(core, mailbox, inbox).await;
+    close(core, ordinal, mailbox, inbox).await;
     Driven::ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
+}
+
+/// True if whoever prompts knows how the open run ended: the run above was closed, and told its end.
+fn is_given_up(core: &ChildCore, ordinal: usize) -> bool {
+    core.scope().writer.threads().of(core.thread()).results.len() + 1 < ordinal
+}
+
+/// Closes a run that was left open, so that another one can begin.
+async fn give_up(core: &Arc<ChildCore>, mut claim: Box<dyn ChildDrive>) -> Result<Box<dyn ChildDrive>, Error> {
+    claim.lend(core.scope().writer.clone());
+    let (mailbox, inbox) = (Arc::new(Mailbox::closed()), Arc::new(Inbox::default()));
+    let result = claim.perform(Arc::clone(core.setup()), Begin::Cancel, mailbox, inbox).await;
+    core.session().take_back();
+    let tally = core.within().tally();
+    core.scope().writer.threads().of(core.thread()).results.push((result?, tally));
+    Arc::clone(core.session()).claim()
 }
 
 /// Records the start of a child and asks the hooks before it.
@@ -198,27 +222,22 @@ async fn go(
 }
 
 /// Ends a run that waits for the outside, because the call cannot wait with it.
-async fn close(core: &Arc<ChildCore>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
+async fn close(core: &Arc<ChildCore>, ordinal: usize, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
     let Ok(mut claim) = Arc::clone(core.session()).claim() else { return };
     claim.lend(core.scope().writer.clone());
     Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
     let begin = Begin::resume(Vec::new());
     if let Ok(result) = go(core, claim, begin, mailbox, inbox).await {
         // Its end is told; why, the caller hears.
-        let _ = finish(core, result).await;
+        let _ = finish(core, ordinal, result).await;
     }
 }
 
 /// Follows the end of a run: calls the hook after it, and writes its record.
-async fn finish(core: &Arc<ChildCore>, result: RunResult) -> ChildEnd {
+async fn finish(core: &Arc<ChildCore>, ordinal: usize, result: RunResult) -> ChildEnd {
     stopped(core.scope(), core, Ok(&result)).await;
     let tally = core.within().tally();
-    let ordinal = {
-        let mut threads = core.scope().writer.threads();
-        let results = &mut threads.of(core.thread()).results;
-        results.push((result.clone(), tally));
-        results.len()
-    };
+    core.scope().writer.threads().of(core.thread()).results.push((result.clone(), tally));
     tell_end(core, ordinal, &result, tally);
     of_result(result)
 }
