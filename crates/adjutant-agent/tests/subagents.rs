@@ -303,3 +303,14 @@ async fn child_does_not_begin_when_a_hook_denies_it() {
     assert!(log.iter().any(|it| matches!(&it.record, Record::Denied { reason, .. } if &**reason == "not today")));
     assert!(log.iter().all(|it| it.thread.as_str() == "main"));
 }
+
+#[tokio::test]
+async fn root_has_the_model_of_its_factory_when_it_has_none_of_its_own() {
+    let given = ScriptedModel::new([says("Given.")]);
+    let factory = AgentFactory::root().model(given);
+    let own = ScriptedModel::new([says("Own.")]);
+    for (agent, said) in [(Agent::inheriting("one"), "Given."), (Agent::inheriting("two").model(own), "Own.")] {
+        let root = factory.create("a", agent).await.expect("a first agent");
+        assert_eq!(root.run("Well?").await.expect("it answers").text(), said);
+    }
+}

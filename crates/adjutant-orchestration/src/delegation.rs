@@ -8,6 +8,7 @@ mod delegated_task;
 mod driver;
 mod handoff;
 mod interactive;
+mod names;
 mod plan;
 mod protocol;
 mod questions;
@@ -137,7 +138,8 @@ impl Delegation {
         let agent = agent
             .tool(agents::tool(&self.shared.registry))
             .tool(delegate::tool(&self.shared, &self.place))
-            .section(agents::section(&self.shared.registry));
+            .section(agents::section(&self.shared.registry))
+            .middleware(names::KnownNames(self.shared.registry.clone()));
         match self.shared.is_interactive {
             true => interactive::install(agent, &self.shared, &self.place),
             false => agent,

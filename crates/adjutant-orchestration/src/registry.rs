@@ -188,6 +188,7 @@ impl Registry {
             Error::new(ErrorKind::Missing, message)
         })?;
         self.seen(name, instance);
+        self.was_there(instance);
         let agent = (entry.factory)().identify(|who| {
             who.path = instance.into();
             who.name = instance.into();
@@ -200,7 +201,10 @@ impl Registry {
     ///
     /// The word of the [`worker`](Registry::worker) stands before the number, if there is one.
     pub fn instance_name(&self, name: &str, task: &str) -> String {
-        name::instance(name, task, &self.worker, self.next_id(name))
+        let instance = name::instance(name, task, &self.worker, self.next_id(name));
+        // An entry whose name begins like another one's could come to the same.
+        self.was_there(&instance);
+        instance
     }
 
     /// The next number of a name, from 1; it never comes twice.

@@ -129,3 +129,12 @@ fn profile_leaves_out_what_is_empty_when_it_is_shown() {
     });
     assert_eq!(json!(full), expected);
 }
+
+#[test]
+fn instances_have_names_of_their_own_when_entries_are_named_alike() {
+    let registry = registry(&["one", "one-two"]);
+    let names = [registry.instance_name("one", "two-three"), registry.instance_name("one-two", "three")];
+    assert_eq!(names, ["one-two-three-1", "one-two-three-2"]);
+    registry.spawn_as("one", "one-two-four-7").expect("registered");
+    assert_eq!(registry.instance_name("one-two", "four"), "one-two-four-8");
+}

@@ -21,6 +21,14 @@ impl Agent {
         let agent = Self::new(Inherited(ModelInfo::new("inherited/model"))).name(name);
         agent.with(|setup| Setup { inherits: true, ..setup })
     }
+
+    /// The agent with this model, unless it has one of its own.
+    pub(super) fn or_model(self, model: Option<&Arc<dyn Model>>) -> Self {
+        match model.filter(|_| self.setup.inherits) {
+            Some(model) => self.model(Arc::clone(model)),
+            None => self,
+        }
+    }
 }
 
 impl From<Agent> for AgentConfig {

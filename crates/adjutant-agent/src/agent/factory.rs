@@ -8,6 +8,7 @@ use std::{
 };
 
 use adjutant_core::{CancelBy, Error, ErrorKind, Event, RunResult};
+use adjutant_llm::Model;
 use adjutant_tool::{CallContext, Identity, ToolError, ToolErrorKind};
 use futures_core::Stream;
 
@@ -22,6 +23,8 @@ use crate::{
 #[derive(Clone)]
 pub struct AgentFactory {
     spawn: Option<Arc<dyn Spawn>>,
+    /// The model of first agents that have none of their own.
+    model: Option<Arc<dyn Model>>,
 }
 
 /// An agent that a factory has opened.
@@ -48,7 +51,15 @@ pub enum MemberRun {
 impl AgentFactory {
     /// Opens first agents.
     pub fn root() -> Self {
-        Self { spawn: None }
+        Self { spawn: None, model: None }
+    }
+
+    /// Sets the model of first agents that [inherit](Agent::inheriting) theirs: what a package or a runtime gives.
+    ///
+    /// Children have the model of the agent that opens them.
+    #[must_use]
+    pub fn model(self, model: impl Model + 'static) -> Self {
+        Self { model: Some(Arc::new(model)), ..self }
     }
 
     /// Opens children of a call.
@@ -58,7 +69,7 @@ impl AgentFactory {
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let spawn = cx.get::<dyn Spawn>();
         let spawn = spawn.ok_or_else(|| ToolError::failed("agents are opened only within a call of a run"))?;
-        Ok(Self { spawn: Some(spawn) })
+        Ok(Self { spawn: Some(spawn), model: None })
     }
 
     /// Opens an agent; a child by this key, a first agent in a new session.
@@ -68,7 +79,7 @@ impl AgentFactory {
     pub async fn create(&self, key: &str, agent: Agent) -> Result<OpenedAgent, ToolError> {
         match &self.spawn {
             Some(spawn) => Ok(OpenedAgent::Child(spawn.open(key, agent.into()).await?)),
-            None => Ok(OpenedAgent::Root(agent.new_session())),
+            None => Ok(OpenedAgent::Root(agent.or_model(self.model.as_ref()).new_session())),
         }
     }
 }

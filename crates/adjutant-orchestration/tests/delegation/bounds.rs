@@ -5,9 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use adjutant_agent::EventKind;
+use adjutant_agent::{EventKind, Journal, LogId, MemoryJournal, Record, Seq};
 use adjutant_llm::{Request, Script};
 use adjutant_orchestration::{Delegation, Profile, Registry};
+use futures_util::StreamExt as _;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -167,4 +168,36 @@ async fn hundred_agents_work_at_once_when_they_are_delegated_to() {
         .map(|it| it["agent"].as_str().unwrap_or_default().to_owned())
         .collect();
     assert_eq!(names, (0..100).map(|at| format!("coder-part{at}-{}", at + 1)).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn name_of_a_nested_agent_is_not_given_again_when_another_program_goes_on() {
+    let journal = MemoryJournal::default();
+    let program = |first: &'static str| {
+        let registry = Registry::new();
+        register_greedy(&registry, Profile::new("one", "").max_depth(1), &["two"]);
+        register_greedy(&registry, Profile::new("two", ""), &[]);
+        let delegation = Delegation::new(registry).max_depth(2);
+        let (_, agent) = boss_with(delegation, [delegates([task(first, "Begin.")]), says("Done.")]);
+        agent.journal(journal.clone()).session(LogId("log".into())).take_over()
+    };
+    let first = program("one").run("Go.").await.expect("the run finishes");
+    assert_eq!(results(&first)[0][0]["agent"], "one-begin-1");
+    let opened = names(&journal).await;
+    assert_eq!(opened, ["one-begin-1", "two-deeper-1"]);
+    let again = program("two").run("Go.").await.expect("the run finishes");
+    assert_eq!(results(&again)[0][0]["agent"], "two-begin-2");
+}
+
+/// The names of the agents that were opened in a session, ordered.
+async fn names(journal: &MemoryJournal) -> Vec<String> {
+    let names = journal.read(&LogId("log".into()), Seq(0)).filter_map(|it| async move {
+        match &it.expect("memory does not fail").record {
+            Record::ChildOpened { who, .. } => Some(who.name.to_string()),
+            _ => None,
+        }
+    });
+    let mut names: Vec<String> = names.collect().await;
+    names.sort();
+    names
 }
