@@ -8,6 +8,7 @@ mod queue;
 mod run_builder;
 mod setters;
 mod typed;
+mod working;
 
 use std::{fmt, sync::Arc};
 
@@ -23,6 +24,7 @@ pub use log::AgentLog;
 pub use queue::AgentQueue;
 pub use run_builder::RunBuilder;
 pub use typed::{OutputRun, OutputStep, OutputStream, TypedResult};
+pub use working::WorkingAgent;
 
 /// An agent: shared configuration and one session; cheap to clone, and clones share the session.
 ///

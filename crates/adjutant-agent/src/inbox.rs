@@ -11,10 +11,11 @@ use std::{
 
 use adjutant_core::{CancelBy, Error, Record};
 use adjutant_llm::{CallId, ThreadId};
-use adjutant_tool::Cancel;
+use adjutant_tool::{Cancel, Identity};
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
+use crate::queue::Queues;
 use saves::Saves;
 
 /// Something from outside the loop.
@@ -35,8 +36,16 @@ pub(crate) struct Inbox {
     queue: Mutex<Queue>,
     executor: AtomicWaker,
     /// Of the first agent: the agents under it that are at work.
-    threads: Mutex<BTreeMap<ThreadId, Arc<Inbox>>>,
+    threads: Mutex<BTreeMap<ThreadId, AtWork>>,
     saves: Saves,
+}
+
+/// An agent under the first one that is at work.
+#[derive(Debug, Clone)]
+pub(crate) struct AtWork {
+    pub(crate) who: Arc<Identity>,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) queues: Arc<Queues>,
 }
 
 #[derive(Default)]
@@ -108,21 +117,35 @@ impl Inbox {
     }
 
     /// An agent of this thread is at work.
-    pub(crate) fn admit(&self, thread: &ThreadId, inbox: &Arc<Inbox>) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).insert(thread.clone(), Arc::clone(inbox));
+    pub(crate) fn admit(&self, at_work: AtWork) {
+        self.threads().insert(at_work.who.thread.clone(), at_work);
+    }
+
+    /// The agents under the first one that are at work, by thread.
+    pub(crate) fn at_work(&self) -> Vec<AtWork> {
+        self.threads().values().cloned().collect()
+    }
+
+    /// The agent of this thread, if it is at work.
+    pub(crate) fn find(&self, thread: &ThreadId) -> Option<AtWork> {
+        self.threads().get(thread).cloned()
+    }
+
+    fn threads(&self) -> MutexGuard<'_, BTreeMap<ThreadId, AtWork>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The agent of this thread is not at work any more.
     pub(crate) fn dismiss(&self, thread: &ThreadId) {
-        let gone = self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
+        let gone = self.threads().remove(thread);
         // The records of that agent are saved with those of the first agent.
-        gone.iter().for_each(|inbox| inbox.end(Ok(())));
+        gone.iter().for_each(|gone| gone.inbox.end(Ok(())));
     }
 
     /// The inboxes of the agents under the first one that are at work, as far as they are asked for.
     pub(crate) fn under(&self, is_asked: impl Fn(&ThreadId) -> bool) -> Vec<Arc<Inbox>> {
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.iter().filter(|(thread, _)| is_asked(thread)).map(|(_, inbox)| Arc::clone(inbox)).collect()
+        let threads = self.threads();
+        threads.iter().filter(|(thread, _)| is_asked(thread)).map(|(_, it)| Arc::clone(&it.inbox)).collect()
     }
 
     /// Wishes that the executor save everything that it has shown up to now; gives the number of the wish.
@@ -177,11 +200,9 @@ impl Stopper {
     ///
     /// Says whether such an agent is at work.
     pub fn stop_thread(&self, thread: &ThreadId, by: CancelBy) -> bool {
-        let threads = self.inbox.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = threads.get(thread).cloned();
-        drop(threads);
-        found.is_some_and(|inbox| {
-            inbox.push(Input::Cancel(by));
+        let found = self.inbox.find(thread);
+        found.is_some_and(|found| {
+            found.inbox.push(Input::Cancel(by));
             true
         })
     }

@@ -35,7 +35,7 @@ mod writer;
 pub use adjutant_core::*;
 pub use agent::{
     Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgent, OutputRun, OutputStep, OutputStream, RunBuilder,
-    TypedResult, agent_tool,
+    TypedResult, WorkingAgent, agent_tool,
 };
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};

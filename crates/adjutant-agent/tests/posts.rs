@@ -7,6 +7,8 @@ mod crashes;
 #[expect(dead_code, reason = "several targets share it, each uses its part")]
 #[path = "approval/stage.rs"]
 mod stage;
+#[path = "posts/under.rs"]
+mod under;
 
 use std::{
     pin::Pin,

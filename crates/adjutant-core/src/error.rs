@@ -24,6 +24,9 @@ pub enum Error {
     Full(usize),
     /// Nothing in the prompt can be answered.
     Prompt(&'static str),
+    /// No agent of this name is at work under the first one, or several are.
+    #[error("no agent {0:?} can be spoken to: {1}")]
+    Agent(Arc<str>, Arc<str>),
     /// The run waits for these answers and takes no prompt.
     Paused(Vec<PauseId>),
     /// The answer that is wanted of the run cannot be asked for.
@@ -63,6 +66,8 @@ pub enum ErrorKind {
     Prompt,
     /// The session has a run that waits for answers; give them with `resume`, or cancel it.
     Paused,
+    /// No such agent is at work, or its name is that of several.
+    Agent,
     /// The answers do not match what the run waits for.
     Answers,
     /// The run goes by a model that the agent does not know; give it, or another one to go on with.
@@ -110,6 +115,7 @@ impl Error {
             Self::Full(_) => ErrorKind::Full,
             Self::Prompt(_) | Self::Output(_) => ErrorKind::Prompt,
             Self::Paused(_) => ErrorKind::Paused,
+            Self::Agent(..) => ErrorKind::Agent,
             Self::Answers(_) => ErrorKind::Answers,
             Self::UnknownModel { .. } => ErrorKind::Model,
             Self::Model(..) | Self::Failed(..) => ErrorKind::Failed,

@@ -13,7 +13,7 @@ use crate::{
 /// The queue of a session: messages besides its prompts, at any time and from any thread.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentQueue<'a> {
-    session: &'a Session,
+    pub(super) session: &'a Session,
 }
 
 impl Agent {

@@ -19,7 +19,7 @@ use futures_util::{FutureExt, StreamExt, stream::SelectAll};
 use tokio::time::Sleep;
 
 use super::{LocalExecutor, Records, answer::Asking};
-use crate::{points::PauseAnswered, queue::unfit};
+use crate::{inbox::Input, points::PauseAnswered, queue::unfit};
 
 /// The largest number of posts that wait here for something that goes on; later ones wait in the journal.
 const MAX_WAITING: usize = 10_000;
@@ -101,6 +101,7 @@ impl LocalExecutor {
                     self.inbox.wished(CancelBy::User);
                     Some(self.wish(CancelBy::User).into_iter().collect())
                 }
+                Post::To { thread, said } => self.pass_on(posts, no, (thread, said), cancelled, cx),
             };
             let Some(heard) = heard else {
                 posts.waiting.push_front(Posted { no, post });
@@ -168,6 +169,55 @@ impl LocalExecutor {
             self.overtake(posts, at);
         }
         Some(records)
+    }
+
+    /// Passes a post on to an agent under this one; `None` until its own log tells that it has it.
+    fn pass_on(
+        &mut self,
+        posts: &mut Posts,
+        no: PostNo,
+        (thread, said): (&ThreadId, &Post),
+        cancelled: bool,
+        cx: &mut Context<'_>,
+    ) -> Option<Vec<Record>> {
+        if cancelled {
+            posts.deciding = None;
+            return Some(Vec::new());
+        }
+        let deciding = match &mut posts.deciding {
+            Some(deciding) => deciding,
+            None => {
+                let unheard = |why: &str| self.warn_of_post(format!("post {no} to {thread} is passed over: {why}"));
+                let Some(at_work) = self.inbox.find(thread) else {
+                    unheard("no such agent is at work");
+                    return Some(Vec::new());
+                };
+                match said {
+                    Post::Message { content, .. } if unfit(content).is_some() => {
+                        unheard(unfit(content).unwrap_or_default());
+                        return Some(Vec::new());
+                    }
+                    Post::Message { lane, content } => {
+                        at_work.queues.push_posted(no, *lane, content, true);
+                    }
+                    Post::Cancel => at_work.inbox.push(Input::Cancel(CancelBy::User)),
+                    Post::Answer { .. } | Post::To { .. } => {
+                        unheard("an agent is told messages and wishes to stop");
+                        return Some(Vec::new());
+                    }
+                }
+                posts.deciding.insert(Box::pin(async move {
+                    // If it has ended meanwhile, nobody is left who could hear.
+                    let _ = at_work.inbox.save().await;
+                    Vec::new()
+                }))
+            }
+        };
+        match deciding.poll_unpin(cx) {
+            Poll::Ready(_) => posts.deciding = None,
+            Poll::Pending => return None,
+        }
+        Some(Vec::new())
     }
 
     /// True if a call is at work that the pause belongs to, itself or by what is under it.

@@ -20,7 +20,7 @@ use tracing::Instrument;
 
 use super::{CallScope, ChildSession, call::over, threads::ChildHolder};
 use crate::{
-    inbox::{Inbox, Stopper},
+    inbox::{AtWork, Inbox, Stopper},
     mailbox::Mailbox,
     prompt::Prompt,
     setup::{ParentLink, Setup},
@@ -124,7 +124,8 @@ impl Child {
         let (heard, ended) = oneshot::channel();
         let stopper = Stopper { inbox: Arc::clone(&inbox) };
         core.scope.begin(core, |number, ordinal| {
-            core.scope.first().admit(core.thread(), &inbox);
+            let (who, queues) = (Arc::clone(&core.setup.who), core.session.queue());
+            core.scope.first().admit(AtWork { who, inbox: Arc::clone(&inbox), queues });
             let mailbox = Arc::clone(&mailbox);
             let task = ChildTask { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, permit };
             runtime.spawn(task.perform(heard).in_current_span())

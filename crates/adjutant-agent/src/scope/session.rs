@@ -7,7 +7,7 @@ use adjutant_llm::{Entry, Transcript};
 use async_trait::async_trait;
 
 use super::SessionWriter;
-use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, setup::Setup};
+use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, queue::Queues, setup::Setup};
 
 /// Opens the conversation of a child in a log, with the fold of its thread.
 pub(crate) type OpenChild = fn(LogId, Run) -> Arc<dyn ChildSession>;
@@ -16,6 +16,9 @@ pub(crate) type OpenChild = fn(LogId, Run) -> Arc<dyn ChildSession>;
 pub(crate) trait ChildSession: Send + Sync {
     /// Everything that was said in it, as of the newest run that ended.
     fn history(&self) -> Transcript;
+
+    /// Its queues.
+    fn queue(&self) -> Arc<Queues>;
 
     /// Returns the usage of the open run, if one is open and nobody is at it.
     fn open_tally(&self) -> Option<Tally>;

@@ -16,6 +16,7 @@ use crate::{
     executor::LocalExecutor,
     inbox::Inbox,
     mailbox::Mailbox,
+    queue::Queues,
     scope::{ChildDrive, ChildSession, SessionWriter, Threads},
     setup::Setup,
 };
@@ -54,6 +55,10 @@ impl Session {
 impl ChildSession for Session {
     fn history(&self) -> Transcript {
         Self::history(self)
+    }
+
+    fn queue(&self) -> Arc<Queues> {
+        Arc::clone(self.queues())
     }
 
     fn open_tally(&self) -> Option<Tally> {

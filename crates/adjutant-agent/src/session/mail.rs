@@ -66,6 +66,9 @@ impl Mail {
                 },
                 Post::Answer { pause, answer, shown } => self.answer(start, run, Answered { pause, answer, shown }),
                 Post::Cancel => {}
+                Post::To { .. } if cancels => {}
+                // No agent under the first one is at work yet: the executor hears it later.
+                Post::To { .. } => return,
             }
             self.upto = Some(no);
         }

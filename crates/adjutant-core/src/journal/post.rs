@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_llm::Entry;
+use adjutant_llm::{Entry, ThreadId};
 use adjutant_tool::Answer;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,13 @@ pub enum Post {
     },
     /// A wish to stop the run that is open.
     Cancel,
+    /// A message or a wish to stop for an agent under the first one; passed over, with a warning, if it is not at work.
+    To {
+        /// Its thread.
+        thread: ThreadId,
+        /// What is said: a message, or a wish to stop.
+        said: Box<Post>,
+    },
 }
 
 /// A post in the inbox of a log.

@@ -63,6 +63,7 @@ pub(super) async fn posts_of_all_kinds(stage: &JournalStage<'_>) -> Verdict {
             shown: None,
         },
         Post::Cancel,
+        Post::To { thread: "main/c1_0_0/a".into(), said: Box::new(Post::Cancel) },
     ];
     for post in &all {
         ok("posting", journal.post(&log, post.clone()).await)?;
