@@ -7,11 +7,13 @@ mod course;
 mod inspect;
 mod place;
 mod rng;
+mod team;
 mod trial;
 mod victim;
 
 pub use course::{ANSWER, Course, TURNS};
 pub use place::Place;
 pub use rng::Rng;
-pub use trial::{Seen, Trial};
+pub use team::lead;
+pub use trial::{Seen, Trial, Victim};
 pub use victim::victim;

@@ -13,14 +13,24 @@ use crate::{
     problem::Problem,
     run_manifest,
     screen::{tell, write},
+    store::Store,
+    under,
+    work::work,
 };
 
 /// Looks after agents.
 pub(crate) fn agents(command: args::Agents) -> Result<Exit, Problem> {
     match command {
-        args::Agents::List(args) => list(&args),
+        args::Agents::List(args) => match &args.session {
+            Some(name) => work(at_work(&args, name)),
+            None => list(&args),
+        },
         args::Agents::Check(args) => check(&args),
     }
+}
+
+async fn at_work(args: &ListAgents, name: &str) -> Result<Exit, Problem> {
+    under::list(&Store::open(&args.at).await?, name, args.json).await
 }
 
 fn list(args: &ListAgents) -> Result<Exit, Problem> {

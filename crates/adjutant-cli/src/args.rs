@@ -19,7 +19,9 @@ pub(crate) use self::{
     manifest::{CheckManifest, Init, ManifestCommand, ShowManifest},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
-    sessions::{Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Tell, Verify},
+    sessions::{
+        Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Stop, Tell, Verify,
+    },
     skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
 };
 use crate::exit;

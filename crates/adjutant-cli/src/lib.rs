@@ -46,6 +46,7 @@ mod taught;
 mod tree;
 mod trouble;
 mod trust;
+mod under;
 mod up;
 mod waits;
 mod when;

@@ -12,7 +12,7 @@ use std::{
 use adjutant_testing::PostgresServer;
 use adjutant_tests::{
     asked::{Asked, chain},
-    kill::{Place, Rng, Seen, Trial, victim},
+    kill::{Place, Rng, Seen, Trial, Victim, lead, victim},
 };
 
 const USAGE: &str = "usage: kill trials <sqlite|jsonl|postgres|all> [--times N] [--seconds S] [--seed N]";
@@ -23,7 +23,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["victim", place, session, address, files] => live(place, session, address, Path::new(files)),
+        [word @ ("victim" | "lead"), place, session, address, files] => {
+            live(word, place, session, address, Path::new(files))
+        }
         ["trials", kind, options @ ..] => Asked::read(&KINDS, kind, options, USAGE).and_then(|asked| trials(&asked)),
         _ => Err(USAGE.to_owned()),
     };
@@ -36,8 +38,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn live(place: &str, session: &str, address: &str, files: &Path) -> Result<(), String> {
-    let answer = runtime()?.block_on(victim(&Place::parse(place), session, address, files));
+fn live(word: &str, place: &str, session: &str, address: &str, files: &Path) -> Result<(), String> {
+    let (runtime, place) = (runtime()?, Place::parse(place));
+    let answer = match word {
+        "lead" => runtime.block_on(lead(&place, session, address, files)),
+        _ => runtime.block_on(victim(&place, session, address, files)),
+    };
     answer.map(|answer| println!("{answer}")).map_err(|error| chain(&*error))
 }
 
@@ -74,7 +80,9 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServe
             None if kind == "sqlite" => Place::Sqlite(root.join("log.db")),
             None => Place::Jsonl(root.join("logs")),
         };
-        let trial = Trial { program: program.clone(), place, session: format!("trial {times}"), files };
+        // Every second one has a team and background tasks.
+        let who = if times % 2 == 0 { Victim::Lead } else { Victim::Alone };
+        let trial = Trial { program: program.clone(), place, session: format!("trial {times}"), files, who };
         let seen = runtime
             .block_on(trial.run(&mut rng))
             .map_err(|why| format!("{kind}, trial {times} of seed {}: {why}", asked.seed))?;

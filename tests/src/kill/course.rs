@@ -8,6 +8,8 @@ use adjutant::{
 };
 use serde_json::json;
 
+use super::team;
+
 /// How many turns with calls there are.
 pub const TURNS: usize = 30;
 /// What the agent says in the end.
@@ -35,6 +37,9 @@ impl Model for Course {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
+        if let Some(said) = team::said(&request) {
+            return ScriptedModel::new([said]).stream(request);
+        }
         let is_step = |entry: &Entry| matches!(entry, Entry::Turn(turn) if !turn.results().is_empty());
         let done = request.entries.iter().filter(|stored| is_step(&stored.entry)).count();
         ScriptedModel::new([said(done, self.asked.fetch_add(1, Ordering::Relaxed))]).stream(request)

@@ -9,7 +9,7 @@ use std::{
 
 use adjutant_testing::Loopback;
 
-use super::{ANSWER, Course, Place, Rng, inspect::inspect};
+use super::{ANSWER, Course, Place, Rng, inspect::inspect, team};
 
 /// How long the process lives at most before it is killed; a whole run takes longer than that.
 const LIFE_MS: u64 = 260;
@@ -29,6 +29,17 @@ pub struct Trial {
     pub session: String,
     /// A directory of its own.
     pub files: PathBuf,
+    /// Who is killed.
+    pub who: Victim,
+}
+
+/// Who is killed in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victim {
+    /// One agent that goes thirty steps.
+    Alone,
+    /// A lead with members and background tasks.
+    Lead,
 }
 
 /// What came of a trial.
@@ -40,6 +51,16 @@ pub struct Seen {
     pub unknown: usize,
     /// How many requests the provider had.
     pub requests: usize,
+}
+
+impl Victim {
+    /// The word that begins such a process.
+    pub fn word(self) -> &'static str {
+        match self {
+            Victim::Alone => "victim",
+            Victim::Lead => "lead",
+        }
+    }
 }
 
 impl Trial {
@@ -61,7 +82,10 @@ impl Trial {
             kills += 1;
         }
         let journal = self.place.open().await.map_err(|error| format!("the journal does not open: {error}"))?;
-        let unknown = inspect(&journal, &self.session, &self.files).await?;
+        let unknown = match self.who {
+            Victim::Alone => inspect(&journal, &self.session, &self.files).await?,
+            Victim::Lead => team::inspect(&journal, &self.session, &self.files).await?,
+        };
         Ok(Seen { kills, unknown, requests: server.request_count() })
     }
 
@@ -69,7 +93,7 @@ impl Trial {
     fn live(&self, address: &str, life: Option<Duration>) -> Result<bool, String> {
         let told = |error: std::io::Error| format!("the process cannot be used: {error}");
         let mut process = Command::new(&self.program)
-            .args(["victim", &self.place.to_string(), &self.session, address])
+            .args([self.who.word(), &self.place.to_string(), &self.session, address])
             .arg(&self.files)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -54,7 +54,7 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
 }
 
 /// Opens the session; a log that a dead process has waits for the end of its lease.
-async fn open(agent: &Agent) -> Result<(), Failure> {
+pub(super) async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
         let Err(error) = agent.log().open().await else { return Ok(()) };
         let left = error.journal_error().filter(|error| error.kind == JournalErrorKind::Owned);
@@ -66,7 +66,7 @@ async fn open(agent: &Agent) -> Result<(), Failure> {
 }
 
 /// The answer, if the session has ended.
-fn ended(agent: &Agent) -> Option<String> {
+pub(super) fn ended(agent: &Agent) -> Option<String> {
     let transcript = agent.log().transcript();
     let last = transcript.last()?;
     match &last.entry {
@@ -104,7 +104,11 @@ async fn follow(mut running: Running, mut acknowledged: File) -> Result<String, 
 }
 
 /// A tool that writes down that it was run, and works a little before and after.
-fn tool(name: &'static str, replay: Replay, effects: &Arc<File>) -> impl adjutant::tools::ErasedTool + use<> {
+pub(super) fn tool(
+    name: &'static str,
+    replay: Replay,
+    effects: &Arc<File>,
+) -> impl adjutant::tools::ErasedTool + use<> {
     let effects = Arc::clone(effects);
     let spec = ToolSpec { replay, ..spec(name) };
     tool_fn(spec, move |args: Value, cx: CallContext| {
@@ -153,6 +157,6 @@ fn note(mut effects: &File, what: &str, args: &Value, cx: &CallContext) -> Resul
     effects.write_all(line.as_bytes()).map_err(|error| ToolError::new(ToolErrorKind::Failed, error.to_string()))
 }
 
-fn append_to(path: &Path) -> Result<File, Failure> {
+pub(super) fn append_to(path: &Path) -> Result<File, Failure> {
     Ok(OpenOptions::new().create(true).append(true).open(path)?)
 }

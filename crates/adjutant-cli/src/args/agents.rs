@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::Taught;
+use super::{At, Taught};
 
 /// The commands for agents.
 #[derive(Debug, Subcommand)]
@@ -55,6 +55,13 @@ pub(crate) struct ListAgents {
 
     #[command(flatten)]
     pub(crate) taught: Taught,
+
+    /// Lists the agents of this session in place of those: the state of each, its thread, its name, its task, what it does.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["root", "agents"])]
+    pub(crate) session: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) at: At,
 
     /// One JSON object a line.
     #[arg(long)]

@@ -23,8 +23,7 @@ pub(crate) enum Sessions {
     Tree(Named),
     /// Removes texts that no session refers to any more, and what crashes left of sessions that were being made.
     Sweep(At),
-    /// Asks whoever works in a session to stop.
-    Stop(Named),
+    Stop(Stop),
     Tell(Tell),
 }
 
@@ -200,6 +199,24 @@ pub(crate) struct Tell {
     pub(crate) name: String,
     /// The text to tell.
     pub(crate) text: String,
+
+    /// Says it to an agent at work under the first one: its name, path or thread, as `adjutant agents list` shows them.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) to: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Asks whoever works in a session to stop, or one of the agents at work there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Stop {
+    /// The session.
+    pub(crate) name: String,
+
+    /// Stops this agent under the first one alone: its name, path or thread, as `adjutant agents list` shows them.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) only: Option<String>,
 
     #[command(flatten)]
     pub(crate) at: At,

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use adjutant::{
-    llm::Script,
+    llm::{Gate, Script},
     orchestration::board::{Board, NewTask, TaskId, TaskStatus},
     store::Sqlite,
 };
@@ -11,7 +11,7 @@ use adjutant_testing::Loopback;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Seen, says, serve, usage},
+    command::{Seen, end, says, serve, usage},
     sessions::Desk,
 };
 
@@ -355,4 +355,28 @@ the agent tools names a toolbox that there is not: fils; hint: the nearest are f
     let events = seen.events();
     assert_eq!((seen.code, &events[1]), (Some(1), &json!({"agents": 1, "errors": 1})));
     assert!(events[0]["message"].as_str().is_some_and(|text| text.starts_with("bad/blank.md:1:1: ")), "{events:?}");
+}
+
+#[test]
+fn agents_of_a_session_are_listed_and_spoken_to_while_they_work() {
+    let gate = Gate::default();
+    let reads = calls("read_file", json!({"path": "notes.txt"})).wait_at(0, &gate);
+    let (desk, server) = (desk(), serve([gives("scout", "Read the notes."), reads, reports("Herons."), says("Done.")]));
+    let args = ["run", "Ask them.", "--session", "s", "--trust", "--retries=0", "-q"];
+    let child = desk.asking(&server, &args).spawn().expect("the command starts");
+    desk.await_in("s", "scout-read-1");
+    let listed = desk.out(&["agents", "list", "--session", "s"]);
+    let below: Vec<&str> = listed.lines().skip(1).collect();
+    assert_eq!(below, ["working    main/c1_0_0/0  scout-read-1: Read the notes."], "{listed}");
+    desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "nobody"]).check(
+        2,
+        "",
+        "adjutant: no agent of this name is at work: nobody\nhint: at work are main/c1_0_0/0\n",
+    );
+    desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "scout-read-1"]).check(0, "", "");
+    gate.open();
+    end(child).check(0, "Done.\n", "");
+    assert!(sent(&server)[2].contains("Hurry."), "the scout hears it, {}", sent(&server)[2]);
+    let listed = desk.out(&["agents", "list", "--session", "s", "--json"]);
+    assert!(listed.contains(r#""agent":"scout-read-1""#) && listed.contains(r#""state":"finished""#), "{listed}");
 }

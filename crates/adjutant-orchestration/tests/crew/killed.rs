@@ -8,6 +8,7 @@ use std::{
 use adjutant_agent::{Agent, Error, Journal, LogId, MemoryJournal, RunResult, Seq, Stamped};
 use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel};
 use adjutant_orchestration::{AtEnd, Background, BackgroundOptions, team::Team};
+use adjutant_store::{Postgres, Sqlite};
 use adjutant_tool::{CallContext, Replay};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -26,15 +27,16 @@ const REQUESTS: usize = 20;
 type Deeds = Arc<Mutex<BTreeMap<String, usize>>>;
 
 /// Everything that outlives a program.
-#[derive(Default)]
 struct Stage {
-    journal: MemoryJournal,
+    journal: Arc<dyn Journal>,
+    /// True if its time passes only when nobody works: not with a journal that works on threads of its own.
+    is_paused: bool,
     deeds: Deeds,
 }
 
 /// Runs what a program does, in a runtime of its own that ends with it.
-fn play<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+fn play<T>(is_paused: bool, work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(is_paused).build();
     runtime.expect("a runtime").block_on(work)
 }
 
@@ -49,11 +51,24 @@ fn turns(request: &Request) -> Vec<String> {
 }
 
 /// The records of a log; none if there is no such log.
-async fn records(journal: &MemoryJournal, log: &LogId) -> Vec<Arc<Stamped>> {
+async fn records(journal: &Arc<dyn Journal>, log: &LogId) -> Vec<Arc<Stamped>> {
     journal.read(log, Seq(0)).filter_map(|it| async { it.ok() }).collect().await
 }
 
 impl Stage {
+    fn in_memory() -> Self {
+        Self { journal: Arc::new(MemoryJournal::default()), is_paused: true, deeds: Deeds::default() }
+    }
+
+    fn on(journal: impl Journal + 'static) -> Self {
+        Self { journal: Arc::new(journal), is_paused: false, deeds: Deeds::default() }
+    }
+
+    /// The number of records of a log.
+    fn len(&self, log: &LogId) -> u64 {
+        play(self.is_paused, records(&self.journal, log)).len() as u64
+    }
+
     /// An agent that does something once, and then says what it came to.
     fn worker(&self) -> Agent {
         let answer = |request: &Request| {
@@ -102,7 +117,7 @@ impl Stage {
 
     /// A program goes on until its log has so many records; the result if it came to its end before.
     fn program(&self, log: &LogId, most: u64) -> Option<RunResult> {
-        play(async {
+        play(self.is_paused, async {
             let torn = Torn::new(&self.journal, most);
             let broken = torn.broken();
             let lead = self.lead().journal(torn).session(log.clone()).take_over();
@@ -124,7 +139,7 @@ impl Stage {
     /// Everybody's result was told to the lead, and nobody did twice what may be done once.
     #[track_caller]
     fn check(&self, log: &LogId, ended: Option<&RunResult>, about: &str) {
-        let all = play(records(&self.journal, log));
+        let all = play(self.is_paused, records(&self.journal, log));
         let text = all.iter().map(|it| json!(it.record).to_string()).collect::<Vec<_>>().join("\n");
         let outcome = ended.map(|ended| &ended.outcome);
         assert!(
@@ -137,34 +152,62 @@ impl Stage {
     }
 }
 
+fn session(name: impl std::fmt::Display) -> LogId {
+    LogId(format!("session-{name}").into())
+}
+
 fn records_of_a_whole_run() -> u64 {
-    let (stage, log) = (Stage::default(), LogId("session".into()));
+    let (stage, log) = (Stage::in_memory(), session(0));
     let ended = stage.program(&log, u64::MAX);
     stage.check(&log, Some(&ended.expect("it is not killed")), "a whole run");
-    play(records(&stage.journal, &log)).len() as u64
+    stage.len(&log)
+}
+
+/// A program is killed when its log has so many records, and another one goes on.
+fn kill_once(stage: &Stage, most: u64) {
+    let log = session(most);
+    assert!(stage.program(&log, most).is_none(), "{most}");
+    let ended = stage.program(&log, u64::MAX);
+    stage.check(&log, ended.as_ref(), &format!("killed at {most}"));
+}
+
+/// Ten programs are killed one after the other, the first when its log has so many records.
+fn kill_ten_times(stage: &Stage, first: u64, step: u64) {
+    let (log, mut ended) = (session(format!("ten-{first}")), None);
+    for kill in 0..10 {
+        let at = stage.len(&log) + if kill == 0 { first } else { step };
+        ended = stage.program(&log, at);
+    }
+    ended = ended.or_else(|| stage.program(&log, u64::MAX));
+    stage.check(&log, ended.as_ref(), &format!("first killed at {first}"));
 }
 
 #[test]
 fn nobody_is_forgotten_when_the_program_is_killed_at_any_record() {
-    for most in 1..records_of_a_whole_run() {
-        let (stage, log) = (Stage::default(), LogId("session".into()));
-        assert!(stage.program(&log, most).is_none(), "{most}");
-        let ended = stage.program(&log, u64::MAX);
-        stage.check(&log, ended.as_ref(), &format!("killed at {most}"));
-    }
+    (1..records_of_a_whole_run()).for_each(|most| kill_once(&Stage::in_memory(), most));
 }
 
 #[test]
 fn nobody_is_forgotten_when_the_program_is_killed_ten_times() {
     let step = records_of_a_whole_run() / 11;
-    for first in 1..=step {
-        let (stage, log) = (Stage::default(), LogId("session".into()));
-        let mut ended = None;
-        for kill in 0..10 {
-            let at = play(records(&stage.journal, &log)).len() as u64 + if kill == 0 { first } else { step };
-            ended = stage.program(&log, at);
-        }
-        ended = ended.or_else(|| stage.program(&log, u64::MAX));
-        stage.check(&log, ended.as_ref(), &format!("first killed at {first}"));
+    (1..=step).for_each(|first| kill_ten_times(&Stage::in_memory(), first, step));
+}
+
+#[test]
+fn nobody_is_forgotten_in_a_database_when_the_program_is_killed() {
+    let (all, folder) = (records_of_a_whole_run(), tempfile::tempdir().expect("a folder"));
+    let open = |name: String| Sqlite::open(folder.path().join(name)).expect("it opens").journal();
+    (1..all).for_each(|most| kill_once(&Stage::on(open(format!("{most}.db"))), most));
+    kill_ten_times(&Stage::on(open("ten.db".to_owned())), 5, all / 11);
+    let server = match adjutant_testing::PostgresServer::start() {
+        Ok(server) => server,
+        Err(why) => return eprintln!("skipped: postgres: {why}"),
+    };
+    for most in 1..all {
+        // Its connections belong to a runtime, and end with it.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let store = runtime.block_on(async { Postgres::connect(server.url("postgres").as_str()).await });
+        kill_once(&Stage::on(store.expect("it connects").journal()), most);
     }
 }

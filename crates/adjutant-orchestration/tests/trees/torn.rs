@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{
-    Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal, Owner, RecordStream, Seq, Stamped,
-};
+use adjutant_agent::{Flush, Head, Journal, JournalError, Log, LogId, Owner, RecordStream, Seq, Stamped};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
 #[derive(Debug)]
 pub(crate) struct Torn {
-    inner: MemoryJournal,
+    inner: Arc<dyn Journal>,
     /// How many records a log may have.
     most: u64,
     broken: Arc<Notify>,
@@ -24,8 +22,8 @@ struct TornLog {
 }
 
 impl Torn {
-    pub(crate) fn new(inner: &MemoryJournal, most: u64) -> Self {
-        Self { inner: inner.clone(), most, broken: Arc::default() }
+    pub(crate) fn new(inner: &(impl Journal + Clone + 'static), most: u64) -> Self {
+        Self { inner: Arc::new(inner.clone()), most, broken: Arc::default() }
     }
 
     /// Told when it broke off.
