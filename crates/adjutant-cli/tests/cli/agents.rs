@@ -371,9 +371,10 @@ fn agents_of_a_session_are_listed_and_spoken_to_while_they_work() {
     desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "nobody"]).check(
         2,
         "",
-        "adjutant: no agent of this name is at work: nobody\nhint: at work are main/c1_0_0/0\n",
+        "error: no agent of this name is at work: nobody\nhint: at work are main/c1_0_0/0\n",
     );
     desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "scout-read-1"]).check(0, "", "");
+    desk.await_in("s", "Hurry.");
     gate.open();
     end(child).check(0, "Done.\n", "");
     assert!(sent(&server)[2].contains("Hurry."), "the scout hears it, {}", sent(&server)[2]);
