@@ -45,14 +45,14 @@ pub use hooks::{Fail, Hook, HookContext, HookOutput, Hooks, Observed, Point, Ver
 pub use inbox::Stopper;
 pub use listener::{Attached, PastEvents, Subscription};
 pub use middleware::{
-    BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
-    Timeout, middleware_fn,
+    BoxDrive, DriveContext, DriveStart, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail,
+    Recovery, Timeout, middleware_fn,
 };
 pub use output::Output;
 pub use prompt::{Continue, Prompt};
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;
-pub use scope::{AgentConfig, Child, ChildRun, DriveStart, Parent, RunLine, Spawn};
+pub use scope::{AgentConfig, Child, ChildRun, Parent, RunLine, Spawn};
 pub use setup::{CallOptions, Setup};
 pub use snapshot::{ContextUse, Snapshot};
 pub use turn_hooks::{prepare_next_turn, stop_after_turn};

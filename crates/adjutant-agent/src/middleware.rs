@@ -5,6 +5,7 @@ mod input_guardrail;
 mod logger;
 mod output_guardrail;
 mod recovery;
+mod start;
 mod state;
 mod timeout;
 
@@ -24,10 +25,11 @@ pub use logger::Logger;
 pub use output_guardrail::OutputGuardrail;
 pub use recovery::Recovery;
 pub(crate) use recovery::panicked;
+pub use start::DriveStart;
 pub(crate) use state::MiddlewareState;
 pub use timeout::Timeout;
 
-use crate::{inbox::Stopper, scope::DriveStart};
+use crate::inbox::Stopper;
 use adjutant_core::{Failure, LogId, Outcome, RunResult};
 
 /// Wraps a drive. The first that is listed is outermost.

@@ -21,7 +21,7 @@ pub(crate) use child::child_failed;
 pub use child::{Child, ChildRun};
 pub use line::RunLine;
 pub(crate) use session::{ChildDrive, ChildSession};
-pub use start::DriveStart;
+pub(crate) use start::start;
 pub(crate) use threads::{KEPT, RecordedThread, SessionWriter, Threads};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.

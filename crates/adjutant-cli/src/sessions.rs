@@ -32,6 +32,6 @@ pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
     }
 }
 
-pub(crate) fn id(name: &str) -> LogId {
+fn id(name: &str) -> LogId {
     LogId::from(name)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant::{
-    agent::{EventFold, Seq},
+    agent::{EventFold, LogId, Seq},
     llm::ThreadId,
     orchestration::{AgentTree, NodeState, TreeNode},
     tools::Identity,
@@ -16,7 +16,6 @@ use crate::{
     named, plain,
     problem::Problem,
     screen::{tell, write},
-    sessions::id,
     store::Store,
     trouble,
 };
@@ -69,7 +68,7 @@ pub(crate) async fn thread(store: &Store, name: &str, agent: &str) -> Result<Thr
 /// The agents of a session.
 async fn tree(store: &Store, name: &str, first: &str) -> Result<AgentTree, Problem> {
     let journal = store.journal();
-    let mut records = journal.read(&id(name), Seq(0));
+    let mut records = journal.read(&LogId::from(name), Seq(0));
     let (mut tree, mut fold): (_, Option<EventFold>) = (AgentTree::new(), None);
     while let Some(stamped) = records.next().await {
         let stamped = stamped.map_err(|error| trouble::of_journal(&error))?;

@@ -14,7 +14,8 @@ use adjutant_tool::Replay;
 use super::LocalExecutor;
 use crate::{
     inbox::{Inbox, Input},
-    scope::{CallParts, CallScope, DriveStart, KEPT, RunScopes, opener},
+    middleware::DriveStart,
+    scope::{CallParts, CallScope, KEPT, RunScopes, opener, start},
     turn_position::TurnPosition,
 };
 
@@ -96,7 +97,7 @@ impl LocalExecutor {
     pub(crate) fn drive_start(&mut self, run: &Run, resumes: bool) -> DriveStart {
         self.place = TurnPosition { run: run.run(), turn: run.turn() };
         let call = CallId { turn: run.turn().0, attempt: 0, block: 0 };
-        DriveStart::new(self.scope(run, call, Replay::Once), resumes)
+        start(self.scope(run, call, Replay::Once), resumes)
     }
 
     /// The scope of a call that is about to run.

@@ -119,7 +119,7 @@ impl Revive {
         let agent = known.ok_or_else(gone)?;
         let agent = launched.max_turns.map_or(agent.clone(), |turns| agent.cap_turns(turns));
         let agent = with_task(agent, &launched.prompt);
-        cx.spawn.reopen(&launched.thread, agent.into(), 0).await?.stream(&*launched.prompt)
+        cx.spawn().reopen(&launched.thread, agent.into(), 0).await?.stream(&*launched.prompt)
     }
 }
 

@@ -160,7 +160,7 @@ impl Roster {
             _ => assigned(&past.task),
         };
         let agent = self.agent_of(&job.name, id, &recipe, &past.task);
-        let child = cx.spawn.reopen(&past.joined.thread, agent.into(), past.works.saturating_sub(1)).await?;
+        let child = cx.spawn().reopen(&past.joined.thread, agent.into(), past.works.saturating_sub(1)).await?;
         let child = Arc::new(child);
         let run = self.prompt(job, &child, text)?;
         Ok((child, run, recipe.timeout))

@@ -1,0 +1,27 @@
+//! The start of a drive, as middleware sees it. What can be done there is said where agents under a call are opened.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use adjutant_core::{LogId, RunNo};
+use adjutant_tool::Identity;
+
+/// The start of a drive, as [`Middleware::begun`](crate::Middleware::begun) sees it.
+#[non_exhaustive]
+pub struct DriveStart {
+    /// The agent.
+    pub who: Arc<Identity>,
+    /// The log of its session.
+    pub log: LogId,
+    /// The run.
+    pub run: RunNo,
+    /// True if the run was begun by an earlier drive.
+    pub resumes: bool,
+    /// The scope that opens agents, which knows more than middleware may.
+    pub(crate) scope: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for DriveStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriveStart").field("who", &self.who.path).field("run", &self.run).finish_non_exhaustive()
+    }
+}
