@@ -31,8 +31,14 @@ pub(crate) struct Threads {
 #[derive(Debug, Clone)]
 pub(crate) struct SessionWriter {
     writer: Writer,
+    shared: Arc<KnownLog>,
+}
+
+/// What all writers of a log know of it.
+#[derive(Debug)]
+struct KnownLog {
     journal: Arc<dyn Journal>,
-    threads: Arc<Mutex<Threads>>,
+    threads: Mutex<Threads>,
     open: OpenChild,
 }
 
@@ -70,13 +76,13 @@ impl SessionWriter {
         threads: Threads,
         open: OpenChild,
     ) -> Self {
-        let (journal, threads) = (Arc::clone(journal), Arc::new(Mutex::new(threads)));
-        Self { writer: Writer::new(log, name), journal, threads, open }
+        let shared = KnownLog { journal: Arc::clone(journal), threads: Mutex::new(threads), open };
+        Self { writer: Writer::new(log, name), shared: Arc::new(shared) }
     }
 
     /// The records of the log, from its first one; what waits to be saved is not among them.
     pub(super) fn records(&self) -> RecordStream {
-        self.journal.read(self.name(), Seq(0))
+        self.shared.journal.read(self.name(), Seq(0))
     }
 
     /// Reads the thread of an agent under another one that is not known any more: the run that it belonged to has ended.
@@ -109,12 +115,12 @@ impl SessionWriter {
 
     /// Opens the conversation of a child, with the fold of its thread.
     pub(super) fn open(&self, run: Run) -> Arc<dyn ChildSession> {
-        (self.open)(self.name().clone(), run)
+        (self.shared.open)(self.name().clone(), run)
     }
 
     /// Returns the known threads under open calls.
     pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
