@@ -25,7 +25,6 @@ pub enum Error {
     /// Nothing in the prompt can be answered.
     Prompt(&'static str),
     /// No agent of this name is at work under the first one, or several are.
-    #[error("no agent {0:?} can be spoken to: {1}")]
     Agent(Arc<str>, Arc<str>),
     /// The run waits for these answers and takes no prompt.
     Paused(Vec<PauseId>),
@@ -173,6 +172,7 @@ impl fmt::Display for Error {
             Self::Paused(pauses) => {
                 write!(f, "the session has a run that waits for answers to: {}; hint: `resume`", names(pauses))
             }
+            Self::Agent(name, why) => write!(f, "no agent {name:?} can be spoken to: {why}"),
             Self::Answers(why) => write!(f, "the answers do not match what the run waits for: {why}"),
             Self::Output(error) => write!(f, "the wanted answer cannot be asked for: {error}"),
             Self::Model(_, error) => error.fmt(f),
