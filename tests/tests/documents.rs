@@ -83,6 +83,7 @@ fn features_of_the_facade_are_in_its_table_when_it_has_them() {
     let readme = text("crates/adjutant/README.md");
     let row = |line: &str| Some((line.strip_prefix("| `")?.split('`').next()?.to_owned(), line.contains("(default)")));
     let mut told: Vec<(String, bool)> = readme.lines().filter_map(row).collect();
-    (expect.sort(), told.sort());
+    expect.sort();
+    told.sort();
     assert_eq!(told, expect);
 }
