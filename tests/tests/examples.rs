@@ -142,6 +142,20 @@ fn days_goes_on_as_it_was_begun_when_its_process_was_killed() {
 }
 
 #[test]
+fn killed_forgets_nobody_when_its_process_is_killed_ten_times() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let expect = "killed 10 times. Paid: 5\n5 payments, by 5 agents\n";
+    // It begins itself: the name of the example goes along in the environment.
+    assert_eq!(printed("killed", &[&folder.path().to_string_lossy()]), expect);
+}
+
+#[test]
+fn window_and_typed_keep_what_they_promise_when_they_run() {
+    check("window", None, "371 KB in 21 turns; every request fits: true\nThey are all much the same.\n");
+    check("typed", None, "Ada owes 1200 cents, after 4 requests\n");
+}
+
+#[test]
 fn tree_stays_within_its_budget_when_children_work_together() {
     let expect = "lead/scout-ants: all about ants\n\
                   lead/scout-bees: all about bees\n\

@@ -1,12 +1,15 @@
 //! What the model of the kill test says: the same calls at the same place of the conversation, in words it never repeats.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use adjutant::{
     Model,
-    llm::{ChunkStream, Entry, ModelInfo, Request, Script, ScriptedModel},
+    llm::{ChunkStream, Entry, ModelInfo, Request, Script, ScriptedModel, Stored},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::team;
 
@@ -40,15 +43,30 @@ impl Model for Course {
         if let Some(said) = team::said(&request) {
             return ScriptedModel::new([said]).stream(request);
         }
-        let is_step = |entry: &Entry| matches!(entry, Entry::Turn(turn) if !turn.results().is_empty());
-        let done = request.entries.iter().filter(|stored| is_step(&stored.entry)).count();
-        ScriptedModel::new([said(done, self.asked.fetch_add(1, Ordering::Relaxed))]).stream(request)
+        // The window is small: the turns before the newest one may be gone.
+        let step = |stored: &Arc<Stored>| match &stored.entry {
+            Entry::Turn(turn) => turn.reply().calls().find_map(|call| step_of(&call.args)),
+            _ => None,
+        };
+        let done = request.entries.iter().rev().find_map(step).unwrap_or_default();
+        let is_sent_back =
+            request.entries.last().is_some_and(|it| json!(it.entry).to_string().contains("does not fit"));
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        ScriptedModel::new([said(done, is_sent_back, asked)]).stream(request)
     }
 }
 
-fn said(done: usize, asked: u64) -> Script {
+/// The step that a call was made in.
+fn step_of(args: &str) -> Option<usize> {
+    let args: Value = serde_json::from_str(args).ok()?;
+    usize::try_from(args["step"].as_u64()?).ok()
+}
+
+fn said(done: usize, is_sent_back: bool, asked: u64) -> Script {
     if done >= TURNS {
-        return Script::new().text(ANSWER);
+        // The first answer is not what is wanted.
+        return Script::new()
+            .text(if is_sent_back { json!({"answer": ANSWER}) } else { json!({"answer": 30}) }.to_string());
     }
     let step = done + 1;
     let words: String = (0..WORDS).map(|word| format!("word{step}x{word}of{asked} ")).collect();

@@ -23,16 +23,19 @@ type Heard = BTreeMap<(u64, u64), Vec<String>>;
 /// # Errors
 /// The first promise that was broken, in words.
 pub(super) async fn inspect(journal: &Arc<dyn Journal>, session: &str, files: &Path) -> Result<usize, String> {
-    let (run, heard) = fold(journal, session).await?;
+    let (run, heard, has_made_room) = fold(journal, session).await?;
+    if !has_made_room {
+        return Err("every request fits the window, and that was not the plan".to_owned());
+    }
     let unknown = transcript(&run)?;
     effects(files)?;
     acknowledged(files, &heard)?;
     Ok(unknown)
 }
 
-async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard), String> {
+async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard, bool), String> {
     let mut run = Run::default();
-    let mut heard = Heard::new();
+    let (mut heard, mut has_made_room) = (Heard::new(), false);
     let mut stored = journal.stored(&LogId::from(session), Seq(0));
     let mut link = Digest::GENESIS;
     while let Some(record) = stored.next().await {
@@ -45,20 +48,22 @@ async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard),
                 let said: String = parts.iter().map(|part| part.text.as_str()).collect();
                 heard.entry((turn.0, u64::from(*attempt))).or_default().push(said);
             }
+            Record::Prepared { reports, .. } => has_made_room |= reports.iter().any(|report| &*report.by == "floor"),
             Record::Replied { turn, reply, .. } => heard.entry((turn.0, u64::MAX)).or_default().push(reply.text()),
             _ => {}
         }
         run.apply(&stamped).map_err(|error| format!("the log does not fold: {error}"))?;
     }
-    Ok((run, heard))
+    Ok((run, heard, has_made_room))
 }
 
-/// The conversation is whole: a prompt, thirty turns with a result for each call, the answer.
+/// The conversation is whole: a prompt, thirty turns with a result for each call, the answer. The window was made room in.
 fn transcript(run: &Run) -> Result<usize, String> {
     let entries: Vec<_> = run.history().iter().map(|stored| stored.entry.clone()).collect();
     let turns: Vec<_> =
         entries.iter().filter_map(|entry| if let Entry::Turn(turn) = entry { Some(turn) } else { None }).collect();
-    if entries.len() != TURNS + 2 || turns.len() != TURNS + 1 {
+    // The prompt, the steps, an answer that does not fit, what was said to that, and one that fits.
+    if entries.len() != TURNS + 4 || turns.len() != TURNS + 2 {
         return Err(format!("the conversation has {} entries, {} of them turns", entries.len(), turns.len()));
     }
     let mut unknown = 0;
@@ -77,7 +82,7 @@ fn transcript(run: &Run) -> Result<usize, String> {
         }
     }
     let answer = turns.last().map(|turn| turn.reply().text()).unwrap_or_default();
-    if answer == ANSWER && !run.is_open() { Ok(unknown) } else { Err(format!("the answer is {answer:?}")) }
+    if answer.contains(ANSWER) && !run.is_open() { Ok(unknown) } else { Err(format!("the answer is {answer:?}")) }
 }
 
 /// What may happen once happened once at most; what may happen again happened.

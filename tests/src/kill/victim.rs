@@ -1,4 +1,5 @@
-//! The process that is killed: an agent with tools of every replay class, which goes on where its log ends.
+//! The process that is killed: an agent with tools of every replay class, a small window and an answer of a form, which
+//! goes on where its log ends.
 
 use std::{
     error::Error,
@@ -11,8 +12,8 @@ use std::{
 
 use adjutant::{
     Agent, EventKind, Outcome, Replay, Running,
-    agent::{ErrorKind, JournalErrorKind, Limits, LogId},
-    llm::{CallResult, ModelInfo},
+    agent::{ErrorKind, JournalErrorKind, Limits, LogId, Output},
+    llm::{CallResult, Format, ModelInfo, Structured},
     providers::Anthropic,
     tools::{CallContext, ToolError, ToolErrorKind, ToolSpec, tool_fn},
 };
@@ -22,6 +23,9 @@ use super::Place;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
+/// How many tokens the model's window has, and how many its reply.
+const WINDOW: u64 = 4_000;
+const OUTPUT: u64 = 500;
 /// How long each tool works.
 const WORK: Duration = Duration::from_millis(1);
 /// After how many pieces of text the reader says how far it has read.
@@ -32,9 +36,14 @@ const ACKNOWLEDGED_AFTER: usize = 9;
 /// # Errors
 /// Whatever keeps it from its answer.
 pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -> Result<String, Failure> {
-    let model = Anthropic::new(ModelInfo::new("anthropic/claude-sonnet-4-5"), "not-a-real-key").base_url(address);
+    // The thirty steps are several windows long, and the answer must fit a schema.
+    let info = ModelInfo::new("anthropic/claude-sonnet-4-5");
+    let info = ModelInfo { context_window: WINDOW, max_output_tokens: OUTPUT, structured: Structured::Prompt, ..info };
+    let model = Anthropic::new(info, "not-a-real-key").base_url(address);
+    let schema = json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]});
     let effects = Arc::new(append_to(&files.join("effects"))?);
     let agent = Agent::new(model)
+        .output(Output::<Value>::of(Format::new("answer", schema))?)
         .journal(place.open().await?)
         .session(LogId::from(session))
         .limits(Limits { max_turns: Some(100), ..Limits::default() })
@@ -70,7 +79,9 @@ pub(super) fn ended(agent: &Agent) -> Option<String> {
     let transcript = agent.log().transcript();
     let last = transcript.last()?;
     match &last.entry {
-        adjutant::llm::Entry::Turn(turn) if turn.reply().text() == super::ANSWER => Some(turn.reply().text()),
+        adjutant::llm::Entry::Turn(turn) if turn.reply().text().contains(super::ANSWER) => {
+            Some(super::ANSWER.to_owned())
+        }
         _ => None,
     }
 }
@@ -98,7 +109,10 @@ async fn follow(mut running: Running, mut acknowledged: File) -> Result<String, 
     }
     let result = running.finish().await?;
     match &result.outcome {
-        Outcome::Finished { .. } => Ok(result.text()),
+        Outcome::Finished { .. } => match result.output.as_ref().and_then(|value| value["answer"].as_str()) {
+            Some(answer) => Ok(answer.to_owned()),
+            None => Err(format!("the run came to {:?}", result.output).into()),
+        },
         outcome => Err(format!("the run ended otherwise: {outcome:?}").into()),
     }
 }

@@ -331,7 +331,7 @@ pub(crate) const ROWS: &[Row] = rows! { "handoffs";
     "results stay until they are read"
         => Test("crates/adjutant-orchestration/tests/background/rooms.rs::result_survives_its_run_when_it_was_not_read"),
     "what was lost in a crash is told"
-        => Test("crates/adjutant-orchestration/tests/background/lost.rs::model_is_told_once_when_its_tasks_were_lost_with_the_program"),
+        => Test("crates/adjutant-orchestration/tests/background/lost.rs::task_is_lost_and_why_is_told_when_its_agent_is_not_known_any_more"),
     "events tell of each task"
         => Test("crates/adjutant-orchestration/tests/background/told.rs::events_tell_of_a_task_when_it_is_launched_and_when_it_has_ended"),
 };

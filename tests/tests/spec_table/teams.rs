@@ -251,7 +251,7 @@ pub(crate) const ROWS: &[Row] = rows! { "teams";
     "boards last"
         => Test("crates/adjutant-orchestration/tests/board/plan.rs::board_keeps_its_promises_when_anything_is_done_in_sqlite"),
     "a team that a crash has ended is told of"
-        => Test("crates/adjutant-orchestration/tests/team/ends.rs::lead_is_told_that_its_team_was_lost_when_the_program_died"),
+        => Test("crates/adjutant-orchestration/tests/team/found.rs::lead_is_told_who_goes_on_when_the_program_was_lost"),
     // Tested: the roster.
     "roster: add"
         => Test("crates/adjutant-orchestration/tests/team/members.rs::member_works_while_the_lead_goes_on"),
