@@ -76,6 +76,9 @@ pub(super) async fn open(agent: &Agent) -> Result<(), Failure> {
 
 /// The answer, if the session has ended.
 pub(super) fn ended(agent: &Agent) -> Option<String> {
+    if agent.log().has_open_run() {
+        return None;
+    }
     let transcript = agent.log().transcript();
     let last = transcript.last()?;
     match &last.entry {
