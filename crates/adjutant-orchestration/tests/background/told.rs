@@ -9,8 +9,9 @@ use adjutant_agent::{
     Agent, EventKind, Verdict,
     points::{SubagentStarted, SubagentStopped},
 };
-use adjutant_llm::{Entry, Error, ErrorKind, Gate, Origin, Script};
+use adjutant_llm::{CallResult, Entry, Error, ErrorKind, Gate, Origin, Script};
 use adjutant_orchestration::{Background, BackgroundOptions, TaskState};
+use adjutant_tool::{Approval, ToolSpec, tool_fn};
 use serde_json::json;
 
 use super::{
@@ -183,4 +184,22 @@ async fn watcher_sees_each_state_when_tasks_come_and_go() {
     let task = background.snapshot().remove(0);
     assert_eq!((&*task.id, &*task.agent, &*task.task, &*task.text), ("task-1", "helper", "a", "did a."));
     assert_eq!(task.usage.total(), 110);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pause_is_known_at_once_when_a_task_is_still_at_work() {
+    let gate = Gate::default();
+    let until = gate.clone();
+    let background = helped_by(answering(1, move |_| says("Found.").wait_at(0, &until)));
+    let (_, agent) = lead(&background, [launches("a"), calls("pay", json!({}))]);
+    let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+    let agent = agent.tool(tool_fn(spec, |_, _| async { Ok(CallResult::ok("paid")) }));
+    let mut running = agent.run("Go.").stream().expect("the session is free");
+    // Until nothing happens any more: the task waits, and the run for an answer.
+    while tokio::time::timeout(Duration::from_secs(1), running.next()).await.is_ok_and(|event| event.is_some()) {}
+    let pauses = agent.log().pauses();
+    assert_eq!((pauses.len(), pauses[0].agent.as_ref()), (1, "lead"));
+    gate.open();
+    let result = running.finish().await.expect("the run waits");
+    assert_eq!(result.pauses(), pauses);
 }
