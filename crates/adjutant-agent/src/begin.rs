@@ -31,9 +31,8 @@ impl Bounds {
 pub(crate) enum Begin {
     /// A new run; without prompts it goes on with what is there.
     Run { prompts: Vec<Entry>, limits: Limits, terms: Option<Box<Terms>> },
-    /// The run that is open, with these answers; it may be bounded in another way from here on, and go by other terms;
-    /// its instructions are made anew if it says so.
-    Resume { answers: Vec<Answered>, bounds: Bounds, terms: Option<Box<Terms>>, anew: bool },
+    /// The run that is open, with these answers; it may be bounded in another way from here on, and go by other terms.
+    Resume { answers: Vec<Answered>, bounds: Bounds, terms: Option<Box<Terms>> },
     /// The end of the run that is open.
     Cancel,
 }
@@ -46,6 +45,6 @@ impl Begin {
 
     /// The run that is open goes on as it was.
     pub(crate) fn resume(answers: Vec<Answered>) -> Self {
-        Self::Resume { answers, bounds: Bounds::default(), terms: None, anew: false }
+        Self::Resume { answers, bounds: Bounds::default(), terms: None }
     }
 }

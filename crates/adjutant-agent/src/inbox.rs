@@ -179,6 +179,12 @@ impl Inbox {
         self.saves.has_ended()
     }
 
+    /// Waits until the executor is no more.
+    pub(crate) async fn ended(&self) {
+        // A wish that is never fulfilled.
+        let _ = std::future::poll_fn(|cx| self.saves.poll(u64::MAX, cx)).await;
+    }
+
     /// The executor is no more: whether all that it showed is saved.
     pub(crate) fn end(&self, ended: Result<(), Error>) {
         self.saves.end(ended);

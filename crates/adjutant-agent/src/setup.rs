@@ -63,6 +63,8 @@ pub struct Setup {
     pub(crate) durability: Durability,
     /// The newest fingerprint that was made; shared by all setups that come from this one.
     pub(crate) prints: Arc<Prints>,
+    /// True if what the log of a run says of its instructions does not count when it is resumed.
+    pub(crate) anew: bool,
     /// True if the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
     /// The answer that runs are wanted to come to, if one is.
@@ -120,6 +122,7 @@ impl Setup {
             drains: Drains::default(),
             durability: Durability::Sync,
             prints: Arc::default(),
+            anew: false,
             inherits: false,
             goal: None,
             within: None,

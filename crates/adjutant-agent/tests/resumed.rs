@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use adjutant_agent::{
     Agent, CancelBy, HookContext, Limits, LogId, MemoryJournal, Outcome, OutputGuardrail, RunChange, Timeout, Verdict,
     instructions::{InstructionContext, Instructions},
-    points::{BeforeTool, NextTurn},
+    points::{BeforeTool, NextTurn, PauseAnswered},
     prepare_next_turn,
 };
 use adjutant_llm::{Entry, FixedWorld, Gate, ModelInfo, Reply, Script, ScriptedModel};
@@ -63,7 +63,7 @@ fn serving(tone: &'static str) -> Instructions {
 #[tokio::test]
 async fn run_goes_on_as_it_was_begun_when_another_program_resumes_it() {
     for (state, anew, system) in
-        [(None, false, "Serve Ada."), (Some("Bob"), false, "Obey Bob."), (None, true, "Obey Ada.")]
+        [(None, false, "Serve Ada."), (Some("Bob"), false, "Obey Bob."), (Some("Cyd"), true, "Obey Cyd.")]
     {
         let rest = Rest::default();
         let chosen = || scripted("test/chosen", [call(1), Script::new().text("Done.")]);
@@ -168,6 +168,37 @@ async fn edited_approval_is_refused_when_a_hook_denies_it() {
     let answer = pause.answered(Answer::approve_with(r#"{"n": 7}"#));
     assert_eq!(again().resume(vec![answer]).await.expect("it answers").text(), "Done.");
     assert_eq!(rest.ran.args(), [json!({"n": 7})]);
+}
+
+#[tokio::test]
+async fn approval_for_the_run_counts_when_its_arguments_are_taken() {
+    let rest = Rest::default();
+    let (_, agent) = rest.program([call(1), call(2), Script::new().text("Done.")]);
+    let agent = agent.on(|_: HookContext, point: BeforeTool| async {
+        if point.args["n"].as_u64() > Some(5) { Verdict::Deny("too many".into()) } else { Verdict::Pass(point) }
+    });
+    let approve = |n: u64| Answer::Approve { args: Some(json!({ "n": n }).to_string().into()), for_run: true };
+    let parked = agent.run("Go.").await.expect("the run waits");
+    let parked = agent.resume(vec![parked.pauses()[0].answered(approve(9))]).await.expect("the run waits on");
+    let parked = agent.resume(vec![parked.pauses()[0].deny("no")]).await.expect("the next call waits");
+    assert_eq!((names(&parked), rest.ran.args().len()), (vec!["main/c2_0_0".to_owned()], 0));
+    let ended = agent.resume(vec![parked.pauses()[0].answered(approve(5))]).await.expect("it answers");
+    assert_eq!((ended.text().as_str(), rest.ran.args()), ("Done.", vec![json!({"n": 5})]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_heard_when_something_else_comes_while_a_hook_is_asked() {
+    let rest = Rest::default();
+    let (_, agent) = rest.program([call(1), Script::new().text("Done.")]);
+    let slow = |_: HookContext, point: PauseAnswered| async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Verdict::Pass(point)
+    };
+    let agent = agent.on(slow);
+    let parked = agent.run("Go.").await.expect("the run waits");
+    agent.queue().steer("Soon, please.").expect("there is room");
+    let ended = agent.resume(vec![parked.pauses()[0].approve()]).await.expect("it answers");
+    assert_eq!((ended.text().as_str(), rest.ran.args().len()), ("Done.", 1));
 }
 
 #[tokio::test]

@@ -51,7 +51,6 @@ struct Idle {
     max_turns: Option<Option<u32>>,
     deadline: Option<Duration>,
     terms: Option<Box<Terms>>,
-    anew: bool,
     cancel: Option<Cancel>,
 }
 
@@ -91,8 +90,7 @@ impl Agent {
 impl RunBuilder {
     fn new(agent: &Agent, begin: Result<Begin, Error>) -> Self {
         let (setup, session) = (Arc::clone(&agent.setup), Arc::clone(&agent.session));
-        let idle =
-            Idle { setup, session, begin, max_turns: None, deadline: None, terms: None, anew: false, cancel: None };
+        let idle = Idle { setup, session, begin, max_turns: None, deadline: None, terms: None, cancel: None };
         Self { state: State::Idle(idle) }
     }
 
@@ -126,10 +124,11 @@ impl RunBuilder {
         })
     }
 
-    /// Makes the instructions of a run that is resumed anew: those in its log count no more. For a log that came from
-    /// somebody else, and after a change of the agent that open runs should follow.
+    /// Makes the instructions of a run that is resumed anew, and those of agents under it: those in its log count no
+    /// more, nor do the state and the wanted answer that it names. For a log that came from somebody else, and after a
+    /// change of the agent that open runs should follow.
     pub fn instruct_anew(self) -> Self {
-        self.with(|idle| idle.anew = true)
+        self.with(|idle| Arc::make_mut(&mut idle.setup).anew = true)
     }
 
     /// Cancels this run when someone wishes to stop.
@@ -180,7 +179,7 @@ impl Idle {
                 set.narrow(limits);
                 *terms = self.terms;
             }
-            Begin::Resume { bounds, terms, anew, .. } => (*bounds, *terms, *anew) = (set, self.terms, self.anew),
+            Begin::Resume { bounds, terms, .. } => (*bounds, *terms) = (set, self.terms),
             Begin::Cancel => {}
         }
         let start = Start { setup: self.setup, session: self.session, begin, cancel: self.cancel };

@@ -1,6 +1,6 @@
 //! Agents under the first one that are at work: found by name from outside, steered, asked and stopped.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::pin, sync::Arc};
 
 use adjutant_core::{CancelBy, Error, EventKind, Journal, Lane, LogId};
 use adjutant_llm::{Entry, ThreadId};
@@ -86,8 +86,14 @@ impl WorkingAgent {
         let (listeners, journal) = (Arc::clone(&self.listeners), Arc::clone(&self.journal));
         let mut events = Subscription::new(listeners, journal, self.log.clone(), first);
         let question = self.steer(question)?;
-        let mut is_placed = false;
-        while let Some(event) = events.next().await {
+        let (mut is_placed, mut ended) = (false, pin!(self.at_work.inbox.ended()));
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.next() => event,
+                () = &mut ended => None,
+            };
+            let Some(event) = event else { break };
             match &event.kind {
                 _ if event.who.thread != self.who.thread => {}
                 EventKind::MessagePlaced { item } => is_placed |= question.item() == Some(*item),

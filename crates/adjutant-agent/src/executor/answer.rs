@@ -90,16 +90,17 @@ impl LocalExecutor {
             Some((asking, answer, it.shown))
         };
         let answers: Vec<_> = answers.iter().filter_map(answered).collect();
-        let mut heard = Box::pin(heard(answers));
+        let (mut heard, mut news) = (Box::pin(heard(answers)), Vec::new());
         std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
-            Poll::Ready((mut records, answers)) => {
-                records.push(Record::Resumed { answers, limits: limits.take(), terms: terms.take() });
-                Poll::Ready(records.into_vec())
+            Poll::Ready((said, answers)) => {
+                let resumed = Record::Resumed { answers, limits: limits.take(), terms: terms.take() };
+                // First, so that the time before it is free.
+                Poll::Ready([resumed].into_iter().chain(said).chain(std::mem::take(&mut news)).collect())
             }
             Poll::Pending => {
-                let mut heard = Vec::new();
-                self.hear_all(cx, &mut heard);
-                if heard.is_empty() { Poll::Pending } else { Poll::Ready(heard) }
+                self.hear_all(cx, &mut news);
+                let ends = news.iter().any(|record| matches!(record, Record::CancelAsked { .. }));
+                if ends { Poll::Ready(std::mem::take(&mut news)) } else { Poll::Pending }
             }
         })
         .await

@@ -187,6 +187,10 @@ impl Preparing {
     /// The provider said that the request does not fit, and nothing became smaller: the run fails as it would have.
     fn unfit(&self, plan: &TurnPlan) -> Option<Record> {
         let overflow = self.sight.overflow.filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
+        if self.feed.setup.floor.is_on() && overflow.used.is_none() && overflow.limit.is_some() {
+            // Nobody counted that it is too large, and the floor has found that it fits.
+            return None;
+        }
         let message = "the request does not fit the model's context window, and nothing could be left out";
         let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with(|it| it.overflow = Some(overflow));
         Some(Record::Broke { act: ActivityId::Prepare(self.turn), failure: Failure::Model { error } })

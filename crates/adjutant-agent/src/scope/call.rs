@@ -365,7 +365,7 @@ impl CallScope {
     /// True if the answer to the next prompt of a child is in the log.
     pub(super) fn is_known(&self, core: &ChildCore) -> bool {
         let prompted = self.state().prompted.get(core.key()).copied().unwrap_or_default();
-        self.writer.threads().of(core.thread()).results.len() > prompted
+        self.writer.threads().answers(core.thread()) > prompted
     }
 
     /// Begins to work for a child; fails once the body has returned.
@@ -488,6 +488,7 @@ impl CallScope {
         let parent = &self.feed.setup;
         setup.who = who;
         setup.world = Arc::clone(&parent.world);
+        setup.anew = parent.anew;
         if mem::take(&mut setup.inherits) {
             setup.model = Arc::clone(&parent.model);
             setup.models = setup.models.iter().chain(&*parent.models).cloned().collect();

@@ -91,7 +91,7 @@ impl SessionWriter {
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
     pub(super) async fn learn(&self, thread: &ThreadId, parent: &ThreadId) -> Result<bool, Error> {
-        if self.threads().known.contains_key(thread) {
+        if self.threads().known.get(thread).is_some_and(KnownThread::is_whole) {
             return Ok(true);
         }
         let (mut read, mut records) = (Threads::default(), self.records());
@@ -108,7 +108,13 @@ impl SessionWriter {
         let found = read.known.remove(thread);
         let is_found = found.is_some();
         if let Some(found) = found {
-            self.threads().known.entry(thread.clone()).or_insert(found);
+            // What was noted of it here may say nothing of its conversation.
+            let mut threads = self.threads();
+            let known = threads.of(thread);
+            if !known.is_whole() {
+                let told = known.told.max(found.told);
+                *known = KnownThread { told, ..found };
+            }
         }
         Ok(is_found)
     }
@@ -161,6 +167,9 @@ impl Threads {
             known.results.push((result, run.request().tally()));
         } else if let (Record::Overruled { outcome, .. }, Some(last)) = (&stamped.record, known.results.last_mut()) {
             last.0.outcome = outcome.clone();
+            if let Some(result) = who.and_then(|who| run.result(who)) {
+                last.0 = result;
+            }
         }
         Ok(())
     }
@@ -283,6 +292,11 @@ impl Threads {
 }
 
 impl KnownThread {
+    /// True if its conversation is known, not only that something was told of it.
+    fn is_whole(&self) -> bool {
+        self.who.is_some() && (self.run.is_some() || self.session.is_some())
+    }
+
     /// True if somebody holds the child.
     pub(super) fn is_held(&self) -> bool {
         self.holder.as_ref().and_then(Weak::upgrade).is_some_and(|holder| holder.is_open())

@@ -79,23 +79,23 @@ impl DriveSetup<'_> {
     async fn instruct(&mut self) -> Result<(), Never> {
         let known = self.core.run.terms();
         let frozen = known.and_then(|known| known.system.as_ref());
-        let (said, resumes) = match (&self.start.begin, frozen) {
-            (Begin::Resume { terms, anew: false, .. }, Some(system))
-                if terms.as_ref().is_none_or(|terms| terms.state.is_empty()) =>
+        let (said, keeps) = match (&self.start.begin, frozen) {
+            (Begin::Resume { terms, .. }, Some(system))
+                if !self.setup.anew && terms.as_ref().is_none_or(|terms| terms.state.is_empty()) =>
             {
                 self.setup = Arc::new(Setup { system: Arc::clone(system), ..Setup::clone(&self.setup) });
                 self.start.session.seen().instruct(&self.setup.system);
                 return Ok(());
             }
             (Begin::Run { terms, .. }, _) => (terms, false),
-            (Begin::Resume { terms, .. }, _) => (terms, true),
+            (Begin::Resume { terms, .. }, _) => (terms, !self.setup.anew),
             (Begin::Cancel, _) => return Ok(()),
         };
         if self.setup.is_instructed() {
             return Ok(());
         }
         let said = said.iter().flat_map(|it| &it.state);
-        let state = known.iter().filter(|_| resumes).flat_map(|it| &it.state).chain(said);
+        let state = known.iter().filter(|_| keeps).flat_map(|it| &it.state).chain(said);
         let state: Vec<_> = state.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !state.is_empty() {
             Arc::make_mut(&mut Arc::make_mut(&mut self.setup).state).extend(state);

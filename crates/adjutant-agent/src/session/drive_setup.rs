@@ -109,7 +109,7 @@ impl<'s> DriveSetup<'s> {
 
     /// Takes what an open run was begun to come to.
     pub(super) fn wanting(mut self) -> Self {
-        let wish = self.core.run.output().map(|(wish, _)| Arc::clone(wish));
+        let wish = self.core.run.output().map(|(wish, _)| Arc::clone(wish)).filter(|_| !self.setup.anew);
         if !matches!(self.start.begin, Begin::Run { .. }) && (wish.is_some() || self.setup.goal.is_some()) {
             let (goal, warning) = Goal::resumed(self.setup.goal.as_ref(), wish.as_deref());
             self.setup = Arc::new(Setup { goal, ..Setup::clone(&self.setup) });

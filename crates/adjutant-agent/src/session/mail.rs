@@ -56,8 +56,15 @@ impl Mail {
         let cancels = posted.iter().any(|posted| posted.post == Post::Cancel);
         // Without an open run, nobody is left who could be stopped.
         self.cancels = cancels && matches!(start.begin, Begin::Resume { .. }) && run.is_open();
+        let mut is_held = false;
         for Posted { no, post } in posted {
             match post {
+                // What the run waits for is heard all the same.
+                Post::Answer { pause, answer, shown } if is_held => {
+                    self.answer(start, run, Answered { pause, answer, shown });
+                    continue;
+                }
+                _ if is_held => continue,
                 Post::Message { lane, content } => match unfit(&content) {
                     Some(why) => self.warn(format!("post {no} is passed over: {why}")),
                     None if start.session.queues().push_posted(no, lane, &content, cancels) => {}
@@ -67,8 +74,11 @@ impl Mail {
                 Post::Answer { pause, answer, shown } => self.answer(start, run, Answered { pause, answer, shown }),
                 Post::Cancel => {}
                 Post::To { .. } if cancels => {}
-                // No agent under the first one is at work yet: the executor hears it later.
-                Post::To { .. } => return,
+                // No agent under the first one is at work yet: the executor hears it later, and what comes after it.
+                Post::To { .. } => {
+                    is_held = true;
+                    continue;
+                }
             }
             self.upto = Some(no);
         }

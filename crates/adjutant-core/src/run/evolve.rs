@@ -15,7 +15,9 @@ use adjutant_llm::{
 };
 use serde_json::Value;
 
-use super::{Admitted, CallSlot, Current, Illegal, Measured, Run, StepState, Working, slots::Slots};
+use adjutant_tool::Answer;
+
+use super::{Admitted, CallSlot, Current, Illegal, Measured, Run, RunPause, StepState, Working, slots::Slots};
 use crate::{
     journal::Stamped,
     number::{RunNo, TurnNo},
@@ -360,10 +362,20 @@ impl Run {
             }
             Admission::Allow { args, changed, replay, sequential, title: _ } => {
                 let admitted = Admitted { args: Arc::clone(args), changed: *changed, replay: *replay };
-                self.slot_mut(call, |slot| {
+                let asked = self.slot_mut(call, |slot| {
                     (slot.admitted, slot.sequential) = (Some(admitted), *sequential);
+                    slot.asked
                 })?;
-                self.current_mut()?.allowed += 1;
+                let current = self.current_mut()?;
+                current.allowed += 1;
+                let asked = asked.and_then(|at| current.pauses.get(at as usize));
+                // Other arguments were approved, and have passed what arguments pass.
+                if let Some(RunPause {
+                    pause, answer: Some(Answer::Approve { args: Some(_), for_run: true }), ..
+                }) = asked
+                {
+                    current.approved.extend(pause.call.iter().map(|call| call.name.clone()));
+                }
                 Ok(())
             }
             Admission::Ask { pause, sequential } => {
@@ -477,7 +489,11 @@ impl Run {
             Entry::Turn(turn) => Some((stored.id, turn.clone())),
             _ => None,
         });
-        let Some((at, said)) = newest else { return Ok(()) };
+        let answer = self.working().and_then(|working| working.reply.as_ref());
+        let Some((at, said)) = newest.filter(|(_, turn)| answer.is_some_and(|answer| turn.reply() == answer)) else {
+            // An edit took it out of the view already.
+            return Ok(());
+        };
         let calls = said.reply().blocks.iter().filter(|block| matches!(***block, Block::Call(_)));
         let blocks = instead.blocks.iter().chain(calls).cloned().collect();
         let mut shown = Turn::open(Arc::new(Reply { blocks, ..Reply::clone(instead) }));

@@ -101,7 +101,7 @@ impl Run {
         }
         let current = self.current_mut()?;
         match (pause.ask.kind, answer) {
-            (AskKind::Approval, Answer::Approve { for_run: true, .. }) if pause.key.is_none() => {
+            (AskKind::Approval, Answer::Approve { for_run: true, args: None }) if pause.key.is_none() => {
                 current.approved.extend(pause.call.iter().map(|call| call.name.clone()));
             }
             (AskKind::Limit, Answer::Extend { by, .. }) => current.extend(&pause, *by),
