@@ -193,7 +193,8 @@ impl<'s> DriveSetup<'s> {
                 vec![Record::CancelAsked { by: CancelBy::Deadline }]
             }
             (Begin::Resume { .. }, Some(Record::Resumed { limits, terms, .. })) => {
-                executor.hear_answers(&self.core.run, &self.mail.answers, (limits, terms)).await
+                // Boxed, so that a run which is not resumed stays small.
+                Box::pin(executor.hear_answers(&self.core.run, &self.mail.answers, (limits, terms))).await
             }
             (Begin::Run { .. }, Some(began)) => {
                 let begins = matches!(began, Record::Began { .. });

@@ -47,7 +47,8 @@ impl Middleware for Revive {
     }
 
     async fn begun(&self, cx: &DriveStart) {
-        if !self.0.table.is_first(&cx.log, &cx.who.thread) || !cx.resumes {
+        // Always looked for: another program may have had the session since this one did.
+        if !cx.resumes {
             return;
         }
         let found = match FoundTasks::read(cx).await {
@@ -59,6 +60,9 @@ impl Middleware for Revive {
         };
         let (mut goes_on, mut any) = (Vec::new(), false);
         for (thread, found) in found.0 {
+            if self.0.table.find(&cx.log, &cx.who.thread, &thread).is_some() {
+                continue;
+            }
             let is_at_work = !cx.is_answered(&thread, 0);
             any |= !found.told;
             if let Some(task) = self.revive(cx, found, is_at_work).await {

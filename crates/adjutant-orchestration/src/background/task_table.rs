@@ -1,7 +1,7 @@
 //! The tasks of all agents in the background, bounded: nothing that was not read is ever dropped.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -18,8 +18,6 @@ use crate::{Error, ErrorKind};
 
 /// The largest number of ids that an error names.
 const MAX_NAMED: usize = 10;
-/// The largest number of conversations of which it is known that their tasks were looked for.
-const MAX_SEEN: usize = 10_000;
 
 /// The tasks of all agents.
 pub(super) struct TaskTable {
@@ -27,8 +25,6 @@ pub(super) struct TaskTable {
     tasks: Mutex<ByAgent>,
     changed: watch::Sender<u64>,
     journal: OnceLock<Arc<dyn Journal>>,
-    /// The conversations whose tasks were looked for in the log, if an earlier program launched any.
-    seen: Mutex<BTreeSet<(LogId, ThreadId)>>,
     /// Agents that tools launch, by name.
     tools: Mutex<BTreeMap<Arc<str>, Agent>>,
 }
@@ -38,8 +34,8 @@ type ByAgent = BTreeMap<(LogId, ThreadId), Vec<Arc<BackgroundTask>>>;
 
 impl TaskTable {
     pub(super) fn new(options: BackgroundOptions) -> Self {
-        let (tasks, seen, tools) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { options, tasks, changed: watch::Sender::new(0), journal: OnceLock::new(), seen, tools }
+        let (tasks, tools) = (Mutex::default(), Mutex::default());
+        Self { options, tasks, changed: watch::Sender::new(0), journal: OnceLock::new(), tools }
     }
 
     pub(super) fn options(&self) -> &BackgroundOptions {
@@ -54,16 +50,6 @@ impl TaskTable {
 
     pub(super) fn journal(&self) -> Option<Arc<dyn Journal>> {
         self.journal.get().cloned()
-    }
-
-    /// True if the tasks of an agent were never looked for in its log.
-    pub(super) fn is_first(&self, session: &LogId, by: &ThreadId) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() >= MAX_SEEN {
-            // Looking twice costs time and nothing else.
-            seen.clear();
-        }
-        seen.insert((session.clone(), by.clone()))
     }
 
     /// Knows an agent that a tool launches.

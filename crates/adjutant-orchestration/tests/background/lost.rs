@@ -87,3 +87,15 @@ async fn task_goes_on_when_the_program_died_before_its_launch_was_answered() {
     assert_eq!((&answers[0]["status"], &answers[1]["result"]), (&json!("launched"), &json!("did a.")));
     assert!(messages(&model.requests()[1]).iter().all(|text| !text.contains("lost")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn task_goes_on_when_another_program_launched_it_in_a_session_that_was_seen_before() {
+    let (left, first) = died(vec![launches("a"), says("Done.")]).await;
+    let background = helped_by(doing(1));
+    let (_, before) = lead(&background, [says("Hi.")]);
+    before.journal(MemoryJournal::default()).session(first.session_id().clone()).run("Hi.").await.expect("it answers");
+    let (_, again) = lead(&background, [waits_for("task-1"), says("I see.")]);
+    let again = again.journal(left).session(first.session_id().clone());
+    let result = again.resume(Vec::new()).await.expect("the run finishes");
+    assert_eq!(answers(&result)[1]["result"], "did a.");
+}
