@@ -29,8 +29,13 @@ fn fetch(
     floor::fetch(n)
 }
 
+/// A model whose window is never full: the floor written by hand sends the whole conversation too.
+fn info(id: &str) -> ModelInfo {
+    ModelInfo { context_window: 100_000_000, ..ModelInfo::new(id) }
+}
+
 fn agent(port: u16) -> Agent {
-    let model = Chat::new(ModelInfo::new("openai/bench"), "key").base_url(format!("http://127.0.0.1:{port}/v1"));
+    let model = Chat::new(info("openai/bench"), "key").base_url(format!("http://127.0.0.1:{port}/v1"));
     Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() })
 }
 
@@ -124,7 +129,7 @@ struct Caller {
 
 impl Caller {
     fn new(turns: u64, clock: &Arc<Mutex<Vec<Instant>>>) -> Self {
-        Self { info: ModelInfo::new("bench/caller"), turns, clock: Arc::clone(clock) }
+        Self { info: info("bench/caller"), turns, clock: Arc::clone(clock) }
     }
 }
 

@@ -88,6 +88,8 @@ pub struct DriveContext {
     pub prompts: Arc<[Entry]>,
     /// The time that earlier drives of the run were at work.
     pub at_work: Duration,
+    /// True if the log was read for this drive: another program may have written it since this one did last.
+    pub is_reopened: bool,
     /// Stops the run.
     pub stopper: Stopper,
     /// The wish to stop the run.

@@ -122,6 +122,16 @@ impl Queues {
         self.change(|lanes| lanes.push_posted(post, lane, of_lane(content.clone(), lane), max))
     }
 
+    /// Puts a message that was posted to an agent above this one at the end of a lane, unless this thread has heard it.
+    ///
+    /// The thread notes which post it was: a program that dies before the one above has noted it passes it on again.
+    pub(crate) fn push_passed(&self, post: PostNo, lane: Lane, content: &Entry) {
+        self.change(|lanes| {
+            lanes.pass(post);
+            lanes.push_posted(post, lane, of_lane(content.clone(), lane), usize::MAX);
+        });
+    }
+
     /// Takes everything back that waits in a lane.
     pub(crate) fn clear(&self, lane: Lane) -> Vec<Entry> {
         self.change(|lanes| lanes.clear(lane))

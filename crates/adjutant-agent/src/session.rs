@@ -70,6 +70,8 @@ pub(crate) struct Session {
 pub(crate) struct Core {
     run: Run,
     log: Option<SessionWriter>,
+    /// True if the log was read, and no drive has begun since.
+    is_reopened: bool,
     /// The facts of earlier drives that the events of a drive need.
     events: Option<Events>,
     /// The newest post that the journal need not keep.

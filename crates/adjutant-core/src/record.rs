@@ -343,6 +343,8 @@ pub enum Record {
         cost: Option<NanoUsd>,
     },
     /// The posts of other processes up to this one were heeded; what came of them stands in the same batch.
+    ///
+    /// In the thread of an agent under the first one: that post was passed on to it, and need not be once more.
     Heeded {
         /// The newest of them.
         post: PostNo,

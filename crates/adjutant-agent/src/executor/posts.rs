@@ -189,6 +189,9 @@ impl LocalExecutor {
             None => {
                 let unheard = |why: &str| self.warn_of_post(format!("post {no} to {thread} is passed over: {why}"));
                 let Some(at_work) = self.inbox.find(thread) else {
+                    if self.writer.threads().is_expected(thread) {
+                        return None;
+                    }
                     unheard("no such agent is at work");
                     return Some(Vec::new());
                 };
@@ -198,7 +201,7 @@ impl LocalExecutor {
                         return Some(Vec::new());
                     }
                     Post::Message { lane, content } => {
-                        at_work.queues.push_posted(no, *lane, content, true);
+                        at_work.queues.push_passed(no, *lane, content);
                     }
                     Post::Cancel => at_work.inbox.push(Input::Cancel(CancelBy::User)),
                     Post::Answer { .. } | Post::To { .. } => {

@@ -94,10 +94,10 @@ impl LocalExecutor {
 
     /// The start of a drive, for what goes on with agents that an earlier one left.
     #[cold]
-    pub(crate) fn drive_start(&mut self, run: &Run, resumes: bool) -> DriveStart {
+    pub(crate) fn drive_start(&mut self, run: &Run, (resumes, is_reopened): (bool, bool)) -> DriveStart {
         self.place = TurnPosition { run: run.run(), turn: run.turn() };
         let call = CallId { turn: run.turn().0, attempt: 0, block: 0 };
-        start(self.scope(run, call, Replay::Once), resumes)
+        start(self.scope(run, call, Replay::Once), (resumes, is_reopened))
     }
 
     /// The scope of a call that is about to run.

@@ -16,6 +16,8 @@ pub struct DriveStart {
     pub run: RunNo,
     /// True if the run was begun by an earlier drive.
     pub resumes: bool,
+    /// True if the log was read for this drive: another program may have written it since this one did last.
+    pub is_reopened: bool,
     /// The scope that opens agents, which knows more than middleware may.
     pub(crate) scope: Arc<dyn Any + Send + Sync>,
 }

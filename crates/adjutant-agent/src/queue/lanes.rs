@@ -25,6 +25,8 @@ pub(super) struct Lanes {
     last_id: u64,
     /// The newest post that is here, or was.
     posted: PostNo,
+    /// The post that was passed on from another thread and which this one has no record of.
+    passed: Option<PostNo>,
     /// The records that no executor has heard of, apart from items without a number.
     news: Vec<Record>,
     /// The messages that were taken back and may still wait in the log.
@@ -150,6 +152,11 @@ impl Lanes {
         self.steering.iter().any(QueuedMessage::interrupts)
     }
 
+    /// Notes with the next message that a post was passed on to this thread, so that it comes once.
+    pub(super) fn pass(&mut self, post: PostNo) {
+        self.passed = Some(post).filter(|post| self.posted < *post).or(self.passed);
+    }
+
     pub(super) fn withdraw(&mut self, lane: Lane, id: u64) -> bool {
         let at = self.lane(lane).iter().position(|item| item.id == id && item.stage == MessageState::Waits);
         let Some(item) = at.and_then(|at| self.lane_mut(lane).remove(at)) else { return false };
@@ -189,6 +196,7 @@ impl Lanes {
             number.store(self.numbered, Ordering::Release);
             self.news.push(Record::Queued { item: self.numbered, lane, content });
         }
+        self.news.extend(self.passed.take().map(|post| Record::Heeded { post }));
     }
 
     /// Takes the oldest message or all, but never fewer than reach to the last one that interrupts.
@@ -235,7 +243,7 @@ impl Lanes {
 
     /// Makes the lanes what the log says, and keeps what the log does not know.
     pub(super) fn restore(&mut self, mut logged: BTreeMap<u64, (Lane, Entry)>, numbered: u64, heeded: PostNo) {
-        self.posted = heeded;
+        (self.posted, self.passed) = (heeded, None);
         let mut known = BTreeMap::new();
         for lane in LANES {
             for mut item in std::mem::take(self.lane_mut(lane)) {

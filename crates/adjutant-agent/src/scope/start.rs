@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Starts a drive with the scope of what goes on with earlier agents.
-pub(crate) fn start(scope: Arc<CallScope>, resumes: bool) -> DriveStart {
+pub(crate) fn start(scope: Arc<CallScope>, (resumes, is_reopened): (bool, bool)) -> DriveStart {
     let (who, log) = (Arc::clone(&scope.feed.setup.who), scope.writer.name().clone());
-    DriveStart { who, log, run: scope.place.run, resumes, scope }
+    DriveStart { who, log, run: scope.place.run, resumes, is_reopened, scope }
 }
 
 impl DriveStart {

@@ -204,6 +204,13 @@ impl Threads {
         under.filter(|(_, known)| known.is_left_at_work()).map(|(thread, _)| thread.clone()).collect()
     }
 
+    /// True if an agent was at work under a call when the log was left, and that call may go on with it yet.
+    pub(crate) fn is_expected(&self, thread: &ThreadId) -> bool {
+        // Whoever goes on with those that a run keeps has done so before the run hears anything.
+        let is_kept = || thread.as_str().split('/').any(|part| part.starts_with(KEPT));
+        self.known.get(thread).is_some_and(KnownThread::is_left_at_work) && !is_kept()
+    }
+
     /// The children of a run that nobody told the end of.
     pub(crate) fn kept_orphans(&self, thread: &ThreadId) -> Vec<(ThreadId, Outcome, Tally)> {
         // Under the prefix stands the call that opened them, then the key.

@@ -45,6 +45,9 @@ impl Session {
     pub(super) fn of_child(log: LogId, run: Run) -> Arc<dyn ChildSession> {
         let session = Self::new(log, Arc::new(Lent));
         session.show(run.history());
+        if run.seq() > Seq(0) {
+            session.queues().restore(&run);
+        }
         if let Ok(mut core) = session.core.try_lock() {
             core.run = run;
         }

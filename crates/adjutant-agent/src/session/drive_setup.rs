@@ -39,6 +39,8 @@ pub(super) struct DriveSetup<'s> {
     pub(super) executor: Option<LocalExecutor>,
     /// The run that the drive is about.
     pub(super) run: RunNo,
+    /// True if the log was read for it.
+    pub(super) is_reopened: bool,
     pub(super) prompts: Option<Arc<[Entry]>>,
     /// True if `before_run` was reached, and `after_run` was not.
     pub(super) hears_run: bool,
@@ -81,6 +83,7 @@ impl<'s> DriveSetup<'s> {
         let resumes = !matches!(start.begin, Begin::Run { .. });
         Self {
             run: if resumes { core.run.run() } else { RunNo(core.run.run().0 + 1) },
+            is_reopened: std::mem::take(&mut core.is_reopened),
             core,
             start,
             setup: Arc::clone(&start.setup),
@@ -164,7 +167,7 @@ impl<'s> DriveSetup<'s> {
         if setup.middleware.is_empty() {
             return executor.begun();
         }
-        let start = executor.drive_start(&self.core.run, resumes);
+        let start = executor.drive_start(&self.core.run, (resumes, self.is_reopened));
         let all = async {
             for middleware in &setup.middleware {
                 middleware.begun(&start).await;

@@ -42,6 +42,7 @@ impl DriveSetup<'_> {
             log: self.start.session.id().clone(),
             prompts: Arc::clone(&prompts),
             at_work,
+            is_reopened: self.is_reopened,
             stopper: Stopper { inbox: Arc::clone(self.inbox) },
             cancel: self.inbox.stop(),
             shared: Arc::clone(&shared),
@@ -215,7 +216,10 @@ impl DriveSetup<'_> {
                 self.core.events = Some(executor.take_events());
                 let writer = executor.saved_writer().await?;
                 self.executor = None;
-                self.core.forget(&writer).await;
+                if self.start.setup.within.is_none() {
+                    // What was posted belongs to the log: only its owner's thread says what was heeded.
+                    self.core.forget(&writer).await;
+                }
                 Some(writer)
             }
             None => self.log.take(),

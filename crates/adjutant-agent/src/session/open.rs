@@ -46,7 +46,7 @@ impl Core {
             describe::agent(&**journal, id, &start.setup.who.name).await?;
         }
         let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
-        (self.run, self.events, self.kept) = (fold.run, Some(fold.events), fold.kept);
+        (self.run, self.events, self.kept, self.is_reopened) = (fold.run, Some(fold.events), fold.kept, true);
         Ok((SessionWriter::new(log, id.clone(), journal, fold.threads, Session::of_child), fold.told))
     }
 

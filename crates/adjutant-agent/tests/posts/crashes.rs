@@ -20,7 +20,7 @@ use super::{post, said, steer};
 
 /// A journal whose appends take a while before and after they happen, and that tells where they end.
 #[derive(Debug, Clone, Default)]
-struct Slow(MemoryJournal, Arc<Mutex<Vec<u64>>>);
+pub(crate) struct Slow(pub(crate) MemoryJournal, Arc<Mutex<Vec<u64>>>);
 
 #[derive(Debug)]
 struct SlowLog(Box<dyn Log>, Arc<Mutex<Vec<u64>>>);
@@ -69,7 +69,7 @@ impl Log for SlowLog {
     }
 }
 
-fn id() -> LogId {
+pub(crate) fn id() -> LogId {
     LogId::from("log")
 }
 
@@ -85,11 +85,19 @@ fn agent(journal: &Slow) -> Agent {
     Agent::new(model).world(FixedWorld::at_ms(1_000)).journal(journal.clone()).session(id())
 }
 
+impl Slow {
+    /// The numbers of records after its appends.
+    pub(crate) fn ends(&self) -> Vec<usize> {
+        let ends = self.1.lock().expect("nobody panics inside");
+        ends.iter().map(|end| usize::try_from(*end).expect("a short log")).collect()
+    }
+}
+
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
 }
 
-async fn log(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
+pub(crate) async fn log(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
     journal.read(&id(), Seq(0)).filter_map(|it| async { it.ok() }).collect().await
 }
 
@@ -162,7 +170,7 @@ fn messages_are_heeded_once_when_the_program_was_left_at_any_poll() {
 }
 
 /// A journal as a crash leaves it: the first records of a log, and all that was posted to it.
-async fn copy(records: &[Arc<Stamped>], posts: &[Post]) -> Slow {
+pub(crate) async fn copy(records: &[Arc<Stamped>], posts: &[Post]) -> Slow {
     let journal = Slow::default();
     let mut owned = journal.own(&id(), &Owner::default()).await.expect("it is free");
     owned.append(records, Flush::Now).await.expect("memory does not fail");
@@ -176,10 +184,9 @@ async fn copy(records: &[Arc<Stamped>], posts: &[Post]) -> Slow {
 async fn messages_are_heeded_once_when_the_log_ends_at_any_append() {
     let (journal, made) = (Slow::default(), Arc::new(AtomicUsize::new(0)));
     play(agent(&journal), journal.clone(), made).await;
-    let (records, ends) = (log(&journal.0).await, journal.1.lock().expect("nobody panics inside").clone());
+    let (records, ends) = (log(&journal.0).await, journal.ends());
     assert!(ends.len() > 5, "{ends:?}");
     for end in std::iter::once(0).chain(ends) {
-        let end = usize::try_from(end).expect("a short log");
         let journal = copy(&records[..end], &["a", "b", "c"].map(steer)).await;
         let next = agent(&journal);
         recover(&next, &journal).await;
@@ -196,10 +203,10 @@ async fn wish_to_stop_is_heeded_once_when_the_log_ends_at_any_append() {
             journal.post(&id(), Post::Cancel).await.expect("there is room");
         }
     }
-    let (records, ends) = (log(&journal.0).await, journal.1.lock().expect("nobody panics inside").clone());
+    let (records, ends) = (log(&journal.0).await, journal.ends());
     assert_eq!(fold(&journal.0).await.outcome(), Some(&Outcome::Cancelled { by: CancelBy::User }));
     for end in ends {
-        let journal = copy(&records[..usize::try_from(end).expect("a short log")], &[Post::Cancel]).await;
+        let journal = copy(&records[..end], &[Post::Cancel]).await;
         let next = agent(&journal);
         let open = fold(&journal.0).await.is_open();
         if open {

@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Error, EventKind, Lane, MemoryJournal, Outcome, Post, Spawn};
+use adjutant_agent::{Agent, Error, EventKind, Journal, Lane, MemoryJournal, Outcome, Post, Record, Spawn};
 use adjutant_llm::{CallResult, Gate, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{CallContext, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
-use super::{steer, until};
+use super::{
+    crashes::{Slow, copy, id, log},
+    steer, until,
+};
 
 /// A lead whose call keeps an agent `writer` at work: it looks first, and says what it was told after that.
 fn lead(gate: &Gate) -> (Arc<ScriptedModel>, Agent) {
+    lead_on(MemoryJournal::default(), gate)
+}
+
+fn lead_on(journal: impl Journal + 'static, gate: &Gate) -> (Arc<ScriptedModel>, Agent) {
     let last =
         |request: &Request| Script::new().text(json!(request.entries.last().map(|it| it.entry.clone())).to_string());
     let first = Script::new().call("look", json!({})).wait_at(0, gate);
@@ -32,7 +39,7 @@ fn lead(gate: &Gate) -> (Arc<ScriptedModel>, Agent) {
         }
     });
     let script = [Script::new().call("write", json!({})), Script::new().text("Done.")];
-    (model, Agent::new(ScriptedModel::new(script)).name("lead").tool(write).journal(MemoryJournal::default()))
+    (model, Agent::new(ScriptedModel::new(script)).name("lead").tool(write).journal(journal))
 }
 
 /// What is done with the agent under the first one, and what its call comes to then.
@@ -94,6 +101,35 @@ async fn post_reaches_the_agent_whose_thread_it_names() {
     let to = |said: Post| Post::To { thread: "main/c1_0_0/writer".into(), said: Box::new(said) };
     check(async |agent| assert!(agent.queue().post(to(steer("Hurry."))).await.is_ok()), "Hurry.").await;
     check(async |agent| assert!(agent.queue().post(to(Post::Cancel)).await.is_ok()), "stopped by the user").await;
+}
+
+#[tokio::test]
+async fn post_to_an_agent_is_heard_once_when_the_log_ends_at_any_append() {
+    let to = Post::To { thread: "main/c1_0_0/writer".into(), said: Box::new(steer("Hurry.")) };
+    let (journal, gate) = (Slow::default(), Gate::default());
+    let (_, agent) = lead_on(journal.clone(), &gate);
+    let agent = agent.session(id());
+    let mut running = agent.run("Go.").stream().expect("the session is free");
+    until(&mut running, |it| matches!(it, EventKind::ChildOpened { .. })).await;
+    let run = tokio::spawn(running.finish());
+    gate.reached().await;
+    agent.queue().post(to.clone()).await.expect("it is posted");
+    gate.open();
+    run.await.expect("it does not panic").expect("the run finishes");
+    let (records, ends) = (log(&journal.0).await, journal.ends());
+    let opened = records.iter().position(|it| matches!(it.record, Record::ChildOpened { .. })).expect("it was opened");
+    let heeded = records.iter().rposition(|it| matches!(it.record, Record::Heeded { .. })).expect("it was heeded");
+    let ends: Vec<_> = ends.into_iter().filter(|end| (opened + 1..=heeded).contains(end)).collect();
+    assert!(ends.len() > 2, "{ends:?}");
+    for end in ends {
+        let (left, gate) = (copy(&records[..end], std::slice::from_ref(&to)).await, Gate::default());
+        gate.open();
+        let (_, again) = lead_on(left.clone(), &gate);
+        again.session(id()).resume(Vec::new()).await.expect("the run finishes");
+        let log = log(&left.0).await;
+        let heard = log.iter().filter(|it| matches!(it.record, Record::Queued { .. })).count();
+        assert_eq!(heard, 1, "cut at {end} {:#?}", log.iter().map(|it| format!("{} {} {:.90}", it.seq, it.thread, format!("{:?}", it.record))).collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]

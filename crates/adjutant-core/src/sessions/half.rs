@@ -63,6 +63,7 @@ impl Half {
             self.save(Flush::Lazy).await?;
         }
         if let Record::Heeded { post } = &stamped.record {
+            // Those that an agent under the first one notes were posted to this log too.
             self.heeded = self.heeded.max(*post);
         }
         self.batch.push(stamped);

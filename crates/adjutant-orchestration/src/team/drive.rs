@@ -89,7 +89,7 @@ impl OpenRosters {
         &self,
         plan: &Arc<TeamPlan>,
         key: &RosterKey,
-        resumes: bool,
+        (resumes, is_reopened): (bool, bool),
     ) -> (Option<Arc<Roster>>, Option<Arc<Roster>>) {
         let mut state = self.state();
         if state.rosters.keys().any(|(log, thread)| *log == key.0 && is_under(&key.1, thread)) {
@@ -97,6 +97,8 @@ impl OpenRosters {
         }
         let known = state.known.iter().position(|(known, _)| known == key).map(|at| state.known.remove(at).1);
         let (known, left) = if resumes { (known, None) } else { (known.as_ref().map(|it| it.after()), known) };
+        // Another program may have changed it: the log knows better.
+        let known = known.filter(|_| !is_reopened);
         let roster = known.unwrap_or_else(|| Roster::new(plan, key.1.clone()));
         state.rosters.insert(key.clone(), Arc::clone(&roster));
         (Some(roster), left)
@@ -130,7 +132,7 @@ impl Middleware for Surround {
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
         let key = (cx.log.clone(), cx.who.thread.clone());
-        let (roster, left) = self.open.enter(&self.plan, &key, cx.prompts.is_empty());
+        let (roster, left) = self.open.enter(&self.plan, &key, (cx.prompts.is_empty(), cx.is_reopened));
         left.iter().for_each(|roster| roster.end());
         let outer = AROUND.try_with(Arc::clone).ok();
         let around = Arc::new(Around { open: Arc::downgrade(&self.open), roster: roster.clone(), outer });

@@ -33,7 +33,7 @@ impl Roster {
         let known = {
             let mut state = self.state();
             state.line = Some(cx.line(&self.lead));
-            std::mem::replace(&mut state.known, true) || (!cx.resumes && cx.run.0 <= 1)
+            (std::mem::replace(&mut state.known, true) && !cx.is_reopened) || (!cx.resumes && cx.run.0 <= 1)
         };
         let past = match known {
             true => Ok(Past::default()),

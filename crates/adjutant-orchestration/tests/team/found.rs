@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, MemoryJournal, Record};
+use adjutant_agent::{Agent, LogId, MemoryJournal, Record};
 use adjutant_llm::{Request, Script, ScriptedModel};
 use adjutant_orchestration::team::Team;
 use serde_json::json;
@@ -67,6 +67,22 @@ async fn member_goes_on_with_its_conversation_when_a_later_run_gives_it_a_task()
         assert!(results[3].contains("Came to: Now this."), "{is_new_program}: {results:?}");
         assert!(shown(&model)[0].contains("The task of a."), "it remembers what it did");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_is_found_when_another_program_made_it_in_a_session_that_was_seen_before() {
+    let journal = MemoryJournal::default();
+    let program = |team: &Team, scripts: Vec<Script>| {
+        let lead = team.clone().install(agent(scripts).name("boss")).journal(journal.clone());
+        lead.session(LogId::from("log")).take_over()
+    };
+    let (one, other) = (crew(member().1, hanging()), crew(member().1, hanging()));
+    program(&one, vec![says("Hi.")]).run("Hi.").await.expect("the run finishes");
+    let script = vec![spawn("a"), wait_team(), read(), says("Fine.")];
+    program(&other, script).run("Go.").await.expect("the run finishes");
+    let script = vec![call("list_teammates", json!({})), says("I see.")];
+    let result = program(&one, script).run("Who is there?").await.expect("the run finishes");
+    assert!(results(&result)[0].contains(r#""name":"a","status":"completed""#), "{:?}", results(&result));
 }
 
 #[tokio::test(start_paused = true)]
