@@ -3,13 +3,15 @@
 use std::{fmt, marker::PhantomData, pin::Pin, sync::Arc};
 
 use adjutant_core::{Error, OutputVerdict, OutputWish};
-use adjutant_llm::{self as llm, Format, Model, Options, Reply, Request, Shape, UserMessage};
+use adjutant_llm::{self as llm, Estimate, Format, Model, Options, Reply, Request, Shape, UserMessage};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The largest number of bytes of an application's reason that a model is told.
 const MAX_REASON: usize = 4 * 1024;
+/// The most tokens of the words that ask for an answer, without its schema.
+const WORDS: u64 = 128;
 
 /// The answer that runs of an agent are wanted to come to: a type, or a JSON schema.
 ///
@@ -27,6 +29,8 @@ pub(crate) struct Goal {
     /// Reads a value as the type that is wanted; what is wrong is said in words for the model.
     reads: fn(&Value) -> Result<(), String>,
     check: Option<Arc<Check>>,
+    /// The most tokens that asking for it adds to a request.
+    tokens: u64,
 }
 
 type Check = dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync;
@@ -49,7 +53,7 @@ impl<T: DeserializeOwned> Output<T> {
     pub fn of(format: Format) -> Result<Self, Error> {
         let shape = Shape::of(format).map_err(Error::Output)?;
         let reads = |value: &Value| T::deserialize(value).map(drop).map_err(|error| Shape::<Value>::misfit(&error));
-        Ok(Self { goal: Goal { shape, reads, check: None }, reads: PhantomData })
+        Ok(Self { goal: Goal::new(shape, reads, None), reads: PhantomData })
     }
 
     /// Sets how often the model may be sent back; 2 without it.
@@ -81,6 +85,17 @@ impl<T: DeserializeOwned> Output<T> {
 }
 
 impl Goal {
+    fn new(shape: Shape<Value>, reads: fn(&Value) -> Result<(), String>, check: Option<Arc<Check>>) -> Self {
+        // Beside tools, some models are shown the schema in words too.
+        let tokens = 2 * Estimate.count(&shape.format().schema.to_string()) + WORDS;
+        Self { shape, reads, check, tokens }
+    }
+
+    /// The most tokens that asking for the answer adds to a request.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     /// The wish as the log holds it.
     pub(crate) fn wish(&self) -> OutputWish {
         let is_checked = self.check.is_some();
@@ -110,7 +125,7 @@ impl Goal {
         };
         shape.repairs = wish.repairs;
         let (reads, check) = known.map_or((Self::any as _, None), |known| (known.reads, known.check.clone()));
-        (Some(Arc::new(Self { shape, reads, check })), warning)
+        (Some(Arc::new(Self::new(shape, reads, check))), warning)
     }
 
     fn any(_: &Value) -> Result<(), String> {

@@ -9,9 +9,11 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, DEFAULT_WINDOW, EffectError, EventKind, Floor, MemoryJournal, Outcome, Phase, effects::effect_fn,
+    Agent, DEFAULT_WINDOW, EffectError, EventKind, Floor, Flush, Journal, MemoryJournal, Outcome, Owner, Phase, Record,
+    Seq, Stamped, effects::effect_fn,
 };
-use adjutant_llm::{Error, ErrorKind, Overflow, Script, Usage};
+use adjutant_llm::{Error, ErrorKind, Model, ModelInfo, Overflow, Script, ScriptedModel, Structured, Usage};
+use futures_util::StreamExt;
 use serde_json::json;
 use stage::{check, done, model, say, seeded, talking};
 
@@ -178,4 +180,43 @@ async fn run_fails_before_the_model_when_nothing_can_be_left_out() {
     assert_eq!((error.kind(), error.details().overflow.and_then(|it| it.limit)), (ErrorKind::Overflow, Some(WINDOW)));
     assert!(error.to_string().contains("22500 of them system prompt and tools"), "{error}");
     assert_eq!(model.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn window_is_never_overrun_when_a_large_answer_is_wanted() {
+    let field =
+        |n: usize| (format!("field_{n}"), json!({ "type": "string", "description": "what it says ".repeat(20) }));
+    let schema = json!({ "type": "object", "properties": (0..60).map(field).collect::<serde_json::Map<_, _>>() });
+    for structured in [Structured::Native, Structured::Tool, Structured::Prompt] {
+        let answer = Script::new().text("{}").call("answer", json!({}));
+        let info = ModelInfo { structured, ..Model::info(&*model(WINDOW, [])).clone() };
+        let model = Arc::new(ScriptedModel::new([say(&[1]), answer]).info(info));
+        let agent = talking(Agent::new(model.clone())).start_from(seeded(100));
+        let _ = agent.run("Go.").output_schema(schema.clone()).await;
+        check(&format!("{structured:?}"), &model, &agent);
+        let formats = model.requests().iter().filter_map(|request| request.options.format.clone()).count();
+        assert_eq!(formats > 0, structured == Structured::Native, "{structured:?}");
+    }
+}
+
+#[tokio::test]
+async fn window_is_never_overrun_when_a_prepared_turn_goes_on_with_another_model() {
+    // In a larger window it fits as it was prepared, although the floor has acted.
+    for (before, after) in [(128_000, WINDOW), (WINDOW, 128_000)] {
+        let (whole, left) = (MemoryJournal::default(), MemoryJournal::default());
+        let first = Agent::new(model(before, [done()])).journal(whole.clone()).start_from(seeded(50));
+        first.run("Go.").await.expect("it finishes");
+        let read = whole.read(first.session_id(), Seq(0)).map(|it| it.expect("memory does not fail"));
+        let mut records: Vec<Arc<Stamped>> = read.collect().await;
+        let prepared = records.iter().position(|it| matches!(it.record, Record::Prepared { .. }));
+        records.truncate(prepared.expect("it was prepared") + 1);
+        let mut log = left.own(first.session_id(), &Owner::default()).await.expect("it is free");
+        log.append(&records, Flush::Now).await.expect("memory does not fail");
+        drop(log);
+        let chosen = model(after, [done()]);
+        let again = Agent::new(model(before, [])).journal(left).session(first.session_id().clone());
+        again.resume(Vec::new()).model(chosen.clone()).await.expect("it finishes");
+        check(&format!("from {before} to {after}"), &chosen, &again);
+        assert_eq!(chosen.requests().len(), 1);
+    }
 }

@@ -174,6 +174,9 @@ struct Working {
     settled: Option<bool>,
     /// True if messages were placed since the turn was settled.
     placed: bool,
+    /// True if another model was chosen since the turn was prepared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    moved: bool,
 }
 
 /// The facts that are known about a call.

@@ -173,7 +173,8 @@ impl<'s> Stage<'s> {
             _ => self.tools.hiding(&plan.hidden).tokens(),
         };
         let offered: u64 = plan.offered.iter().map(Toolset::tokens).sum();
-        Estimate.count(&self.setup.system).saturating_add(tools).saturating_add(offered)
+        let wanted = self.setup.goal.as_ref().map_or(0, |goal| goal.tokens());
+        Estimate.count(&self.setup.system).saturating_add(tools).saturating_add(offered).saturating_add(wanted)
     }
 
     /// Shows entries of the application that are new, as the application says.

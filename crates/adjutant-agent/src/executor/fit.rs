@@ -33,7 +33,8 @@ impl LocalExecutor {
         if request.is_suspect || request.has_overflowed || run.memos().contains_key(KEY) {
             return true;
         }
-        let tools = self.tools.as_ref().unwrap_or_else(|| setup.tools.toolset()).tokens();
+        let tools = self.tools.as_ref().unwrap_or_else(|| setup.tools.toolset()).tokens()
+            + setup.goal.as_ref().map_or(0, |goal| goal.tokens());
         let model = self.model_of(run);
         let info = model.info();
         let room = room(FloorMemo::default().window(info), info, &setup.options);

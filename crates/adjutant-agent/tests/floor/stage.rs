@@ -60,7 +60,8 @@ pub(crate) fn check(what: &str, model: &ScriptedModel, agent: &Agent) {
                 .sum::<u64>()
         };
         let tools: u64 = request.tools.iter().map(decl).sum();
-        let tokens = request.entries.tokens() + Estimate.count(&request.system) + tools;
+        let format = request.options.format.as_ref().map_or(0, |it| Estimate.count(&it.schema.to_string()));
+        let tokens = request.entries.tokens() + Estimate.count(&request.system) + tools + format;
         let info = adjutant_llm::Model::info(model);
         let room = info.context_window - info.max_output_tokens;
         assert!(tokens <= room, "{what}: request {number} of {}: {tokens} tokens, and {room} fit", requests.len());

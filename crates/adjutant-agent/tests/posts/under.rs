@@ -128,7 +128,14 @@ async fn post_to_an_agent_is_heard_once_when_the_log_ends_at_any_append() {
         again.session(id()).resume(Vec::new()).await.expect("the run finishes");
         let log = log(&left.0).await;
         let heard = log.iter().filter(|it| matches!(it.record, Record::Queued { .. })).count();
-        assert_eq!(heard, 1, "cut at {end} {:#?}", log.iter().map(|it| format!("{} {} {:.90}", it.seq, it.thread, format!("{:?}", it.record))).collect::<Vec<_>>());
+        assert_eq!(
+            heard,
+            1,
+            "cut at {end} {:#?}",
+            log.iter()
+                .map(|it| format!("{} {} {:.90}", it.seq, it.thread, format!("{:?}", it.record)))
+                .collect::<Vec<_>>()
+        );
     }
 }
 

@@ -212,7 +212,9 @@ impl Run {
         terms.state.extend(said.state.iter().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(model) = &said.model {
             terms.model = Some(model.clone());
-            self.current_mut()?.change.model = Some(model.clone());
+            let current = self.current_mut()?;
+            current.change.model = Some(model.clone());
+            current.turn.iter_mut().for_each(|working| working.moved = working.prepared);
         }
         Ok(())
     }
@@ -272,6 +274,7 @@ impl Run {
             terminates: Terminate::No,
             settled: None,
             placed: false,
+            moved: false,
         });
         current.pauses.clear();
         self.turns = turn.0;
@@ -279,7 +282,8 @@ impl Run {
     }
 
     fn prepared(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
-        self.turn_mut(turn)?.prepared = true;
+        let working = self.turn_mut(turn)?;
+        (working.prepared, working.moved) = (true, false);
         self.edit(edits)?;
         self.seen = self.history.next_id();
         Ok(())

@@ -53,7 +53,7 @@ impl Run {
             hidden: working.map(|working| &working.hidden[..]).unwrap_or_default(),
             is_last: working.is_some_and(|working| working.last.is_some()),
             has_overflowed: working.is_some_and(|working| working.overflowed.is_some()),
-            is_stale: self.history.next_id() > self.seen,
+            is_stale: self.history.next_id() > self.seen || working.is_some_and(|working| working.moved),
             is_suspect: self.measured.is_some_and(|measured| measured.is_suspect()),
             is_asking: working.is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none()),
             caps: current.map(|current| current.limits.caps).unwrap_or_default(),

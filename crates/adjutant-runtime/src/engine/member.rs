@@ -113,9 +113,11 @@ fn made(spec: &AgentSpec, tooling: &Tooling, kind: &str, params: Value) -> Resul
     })
 }
 
-/// The floor, with compaction before anything is left out; as the manifest says, compaction acts before that too.
+/// The floor, with compaction before anything is left out, or none; as the manifest says, compaction acts before that too.
 fn floor(spec: &AgentSpec, tooling: &Tooling, effects: &mut Vec<Arc<dyn Effect>>) -> Result<Floor, Error> {
+    let is_off = spec.floor == Some(false);
     let params = match &spec.compaction {
+        None | Some(Compaction::On(false)) if is_off => return Ok(Floor::off()),
         Some(Compaction::On(false)) => return Ok(Floor::default()),
         None => return Ok(Floor::default().with_step(Compact::default())),
         Some(Compaction::On(true)) => Value::Null,
@@ -123,7 +125,7 @@ fn floor(spec: &AgentSpec, tooling: &Tooling, effects: &mut Vec<Arc<dyn Effect>>
     };
     let compact = made(spec, tooling, "compact", params)?;
     effects.push(Arc::clone(&compact));
-    Ok(Floor::default().with_step(compact))
+    Ok(if is_off { Floor::off() } else { Floor::default().with_step(compact) })
 }
 
 fn middleware(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Middleware>>, Error> {

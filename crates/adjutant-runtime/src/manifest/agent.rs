@@ -52,6 +52,9 @@ pub struct AgentSpec {
     /// The way in which old turns are summarised. Without it, that is done once the window is full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
+    /// False if requests are sent as they are, also those that do not fit the model's window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<bool>,
     /// The calls that it may make by itself, those that wait for an approval, and those that are denied.
     #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,

@@ -32,7 +32,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 18] = [
     "budget",
 ];
 /// The fields of an agent that may stand beside those of a manifest.
-pub(super) const AGENT_FIELDS: [&str; 22] = [
+pub(super) const AGENT_FIELDS: [&str; 23] = [
     "model",
     "options",
     "instructions",
@@ -44,6 +44,7 @@ pub(super) const AGENT_FIELDS: [&str; 22] = [
     "behavior",
     "middleware",
     "compaction",
+    "floor",
     "access",
     "limits",
     "max_turns",

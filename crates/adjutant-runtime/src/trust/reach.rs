@@ -89,6 +89,7 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         // It names what the application gives.
         middleware: _,
         compaction: _,
+        floor: _,
         access: _,
         limits: _,
         max_turns: _,

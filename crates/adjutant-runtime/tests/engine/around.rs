@@ -49,11 +49,12 @@ async fn old_turns_are_summarised_as_the_agent_says() {
     const NOTE: &str = "Left out to make room";
     let early = json!({ "threshold": 0.3, "keep_recent_tokens": 1_000, "strategy": "truncate" });
     // (what the manifest says, the tokens of the two prompts, the requests, what the last one shows, and what not)
-    let table: [(Value, [usize; 2], usize, &str, &str); 4] = [
+    let table: [(Value, [usize; 2], usize, &str, &str); 5] = [
         (json!({}), [10_000, 4_000], 3, "Notes.", NOTE),
         (json!({ "compaction": false }), [10_000, 4_000], 2, NOTE, "Notes."),
         (json!({}), [6_000, 1_000], 2, "word", NOTE),
         (json!({ "compaction": early }), [6_000, 1_000], 2, NOTE, "Notes."),
+        (json!({ "floor": false }), [10_000, 4_000], 2, "word", NOTE),
     ];
     for (fields, [first, second], requests, shown, hidden) in table {
         let stage = Stage::new([]);

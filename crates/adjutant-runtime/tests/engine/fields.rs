@@ -26,6 +26,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("AgentSpec.behavior", "habits_are_told_when_the_agent_says_so"),
     ("AgentSpec.budget", "tokens_are_limited_for_an_agent_and_for_the_whole"),
     ("AgentSpec.compaction", "old_turns_are_summarised_as_the_agent_says"),
+    ("AgentSpec.floor", "old_turns_are_summarised_as_the_agent_says"),
     ("AgentSpec.context", "context_files_are_told_in_their_order_under_their_names"),
     ("AgentSpec.delegation", "tasks_are_given_to_agents_of_the_manifest"),
     ("AgentSpec.description", "profiles_tell_what_others_are_good_for"),
