@@ -39,6 +39,31 @@ fn declared(model: &ScriptedModel) -> Vec<Vec<String>> {
 }
 
 #[tokio::test]
+async fn note_of_a_call_is_in_the_log_before_the_call_goes_on() {
+    let (journal, seen) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(0)));
+    let (log, notes) = (journal.clone(), Arc::clone(&seen));
+    let write = tool_fn(spec("write"), move |_: Value, cx: CallContext| {
+        let (log, notes) = (log.clone(), Arc::clone(&notes));
+        async move {
+            let large = cx.note("write.done", json!("x".repeat(70_000))).await.expect_err("it is too large");
+            assert_eq!(large.kind, ToolErrorKind::InvalidArguments);
+            cx.note("write.done", json!({"path": "a"})).await?;
+            let mut records = log.read(&LogId::from("log"), Seq(0));
+            while let Some(stamped) = futures_util::StreamExt::next(&mut records).await {
+                let stamped = stamped.expect("memory does not fail");
+                let Record::App { kind, version: 1, data } = &stamped.record else { continue };
+                notes.fetch_add(usize::from(&**kind == "write.done" && data["path"] == "a"), Ordering::SeqCst);
+            }
+            Ok(CallResult::ok("done"))
+        }
+    });
+    let (_, agent) = agent([Script::new().call("write", json!({"n": 1})), Script::new().text("Done.")]);
+    let agent = agent.tool(write).journal(journal).session(LogId::from("log"));
+    let result = agent.run("Go.").await.expect("the run finishes");
+    assert_eq!((calls(&result)[0].1, seen.load(Ordering::SeqCst)), (Status::Ok, 1));
+}
+
+#[tokio::test]
 async fn toolset_is_resolved_once_a_turn_when_it_changes() {
     let call = || Script::new().call("odd", json!({"n": 1})).call("even", json!({"n": 2}));
     let (model, agent) = agent([call(), call(), Script::new().text("Done."), Script::new().text("Done.")]);

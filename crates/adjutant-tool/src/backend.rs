@@ -32,6 +32,15 @@ pub trait CallBackend: Send + Sync {
         Err(ToolError::new(ToolErrorKind::Unattended, message))
     }
 
+    /// Keeps a fact in the log of the run, for whoever reads it later; it is durable when this returns. Nothing is kept by
+    /// default.
+    ///
+    /// Cancel: it is kept or not.
+    async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
+        let _ = (kind, data);
+        Ok(())
+    }
+
     /// A handle for [`CallContext::get`](crate::CallContext::get) that was not put into the context: an `Arc` of the type
     /// with this id, boxed. None by default.
     fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {

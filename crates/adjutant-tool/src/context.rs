@@ -11,6 +11,11 @@ use serde_json::Value;
 
 use crate::{Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
 
+/// The largest number of bytes in the kind of a note.
+const MAX_NOTE_KIND: usize = 64;
+/// The largest number of bytes of a note's data as JSON.
+const MAX_NOTE: usize = 64 * 1024;
+
 /// The context of a tool: the call that it serves; cheap to clone.
 #[derive(Clone)]
 pub struct CallContext {
@@ -84,6 +89,29 @@ impl CallContext {
         let value = serde_json::to_value(&outcome).map_err(|error| diverged(key, error))?;
         self.backend.finish(key, value).await?;
         Ok(outcome)
+    }
+
+    /// Keeps a fact in the log of the run, as an event `app` that observers see; it is durable when this returns. Outside a
+    /// run nothing is kept.
+    ///
+    /// A call that is entered again notes again. Shape: the kind says who notes and what, as `rules.added`.
+    ///
+    /// Cancel: it is kept or not.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if the kind is empty or longer than 64 bytes, or the data than 64 KiB of JSON; `Cancelled` if
+    /// the call has ended.
+    pub async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
+        let size = data.to_string().len();
+        if kind.is_empty() || kind.len() > MAX_NOTE_KIND || size > MAX_NOTE {
+            let kind: String = kind.chars().take(MAX_NOTE_KIND).collect();
+            let message = format!(
+                "a note of kind {kind:?} with {size} bytes cannot be kept: hint: a kind has 1 to {MAX_NOTE_KIND} bytes, \
+                 the data {MAX_NOTE} at most"
+            );
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        }
+        self.backend.note(kind, data).await
     }
 
     /// Asks the world outside the run, once for each key over all entries into this call.

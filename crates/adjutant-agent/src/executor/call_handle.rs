@@ -22,6 +22,9 @@ use crate::{inbox::Input, scope::CallScope};
 /// them in time.
 const MAX_TURNS_AWAY: usize = 64;
 
+/// The version of the notes of calls.
+const NOTE_VERSION: u32 = 1;
+
 /// The door of one entry into a call.
 pub(super) struct CallHandle {
     pub(super) scope: Arc<CallScope>,
@@ -70,7 +73,7 @@ impl CallHandle {
     }
 
     /// Records something and waits until it is durable.
-    async fn note(&self, record: Record) -> Result<(), ToolError> {
+    async fn record(&self, record: Record) -> Result<(), ToolError> {
         self.admitted().await?;
         let (done, durable) = oneshot::channel();
         self.scope.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: Some(done) });
@@ -233,7 +236,7 @@ impl CallBackend for CallHandle {
         // Begun at once, so that a step that is entered twice at a time is done once.
         let noted = self.steps().begin(key)?;
         match noted {
-            Noted::Fresh => self.note(Record::Begun { call: self.call.id, key: key.into() }).await?,
+            Noted::Fresh => self.record(Record::Begun { call: self.call.id, key: key.into() }).await?,
             _ => self.changed.notify_waiters(),
         }
         Ok(noted)
@@ -241,10 +244,14 @@ impl CallBackend for CallHandle {
 
     async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
         self.check()?;
-        self.note(Record::Noted { call: self.call.id, key: key.into(), value: value.clone() }).await?;
+        self.record(Record::Noted { call: self.call.id, key: key.into(), value: value.clone() }).await?;
         self.steps().finish(key, value);
         self.changed.notify_waiters();
         Ok(())
+    }
+
+    async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
+        self.record(Record::App { kind: kind.into(), version: NOTE_VERSION, data }).await
     }
 
     async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
@@ -269,7 +276,7 @@ impl CallBackend for CallHandle {
         match known {
             Err(pause) => {
                 let told = self.waiters.wait(&pause.id);
-                self.note(Record::Paused { pause: Arc::clone(&pause) }).await?;
+                self.record(Record::Paused { pause: Arc::clone(&pause) }).await?;
                 self.told(key, &pause, told).await
             }
             Ok(PauseState::Answered(answer)) => Ok(answer),

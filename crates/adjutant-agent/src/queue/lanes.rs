@@ -25,8 +25,8 @@ pub(super) struct Lanes {
     last_id: u64,
     /// The newest post that is here, or was.
     posted: PostNo,
-    /// The post that was passed on from another thread and which this one has no record of.
-    passed: Option<PostNo>,
+    /// True if that post was passed on from another thread, and this one has no record of it.
+    passed: bool,
     /// The records that no executor has heard of, apart from items without a number.
     news: Vec<Record>,
     /// The messages that were taken back and may still wait in the log.
@@ -154,7 +154,7 @@ impl Lanes {
 
     /// Notes with the next message that a post was passed on to this thread, so that it comes once.
     pub(super) fn pass(&mut self, post: PostNo) {
-        self.passed = Some(post).filter(|post| self.posted < *post).or(self.passed);
+        self.passed |= self.posted < post;
     }
 
     pub(super) fn withdraw(&mut self, lane: Lane, id: u64) -> bool {
@@ -196,7 +196,9 @@ impl Lanes {
             number.store(self.numbered, Ordering::Release);
             self.news.push(Record::Queued { item: self.numbered, lane, content });
         }
-        self.news.extend(self.passed.take().map(|post| Record::Heeded { post }));
+        if std::mem::take(&mut self.passed) {
+            self.news.push(Record::Heeded { post: self.posted });
+        }
     }
 
     /// Takes the oldest message or all, but never fewer than reach to the last one that interrupts.
@@ -243,7 +245,7 @@ impl Lanes {
 
     /// Makes the lanes what the log says, and keeps what the log does not know.
     pub(super) fn restore(&mut self, mut logged: BTreeMap<u64, (Lane, Entry)>, numbered: u64, heeded: PostNo) {
-        (self.posted, self.passed) = (heeded, None);
+        (self.posted, self.passed) = (heeded, false);
         let mut known = BTreeMap::new();
         for lane in LANES {
             for mut item in std::mem::take(self.lane_mut(lane)) {
