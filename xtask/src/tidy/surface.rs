@@ -60,6 +60,8 @@ mod tests {
         check(&format!("impl Agent {{\n{methods}}}"), &["47 methods of Agent (limit 46)"]);
         let ways = "    pub fn run(&self) -> RunBuilder {}\n".repeat(3);
         check(&format!("impl Agent {{\n{ways}}}\npub async fn drive<P>() {{}}"), &["4 ways to begin a run (limit 3)"]);
-        check(&"pub const fn f() {}\n".repeat(664), &["664 public functions (limit 664)"]);
+        let limit = LIMITS[2].1;
+        let message = format!("{} public functions (limit {limit})", limit + 1);
+        check(&"pub const fn f() {}\n".repeat(limit + 1), &[&message]);
     }
 }
