@@ -13,6 +13,9 @@ mod memory;
 #[doc = include_str!("../../docs/models.md")]
 mod models;
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/hands.md")]
+mod hands;
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/orchestration.md")]
 mod orchestration;
 #[cfg(doctest)]

@@ -12,6 +12,7 @@ const DOCUMENTS: [(&str, &str); 21] = [
     ("docs/agents.md", "docs"),
     ("docs/events.md", "docs"),
     ("docs/dependencies.md", "docs"),
+    ("docs/hands.md", "docs"),
     ("docs/http.md", "docs"),
     ("docs/lifecycle.md", "docs"),
     ("docs/manifest.md", "docs"),

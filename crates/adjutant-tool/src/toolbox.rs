@@ -12,7 +12,10 @@ use async_trait::async_trait;
 
 use serde_json::Value;
 
-use crate::{Approval, Ask, Bound, ErasedTool, Identity, ToolError, ToolSpec, Toolset, set_cache::SetCache};
+use crate::{
+    Approval, Ask, Bound, ErasedTool, Guard, Identity, ToolError, ToolSpec, Toolset, guard::guarded,
+    set_cache::SetCache,
+};
 
 /// A source of tools, asked once a turn.
 #[async_trait]
@@ -122,6 +125,15 @@ pub trait Toolbox: Send + Sync {
             let when = Arc::clone(&when);
             tool.asking(move |spec, args| when(spec, args))
         })
+    }
+
+    /// Puts a guard before every call: it may ask for an approval, and refuse. The approvals that the tools themselves ask
+    /// for stay. It sees a tool under the name that it has here.
+    fn guard(self, guard: Arc<impl Guard>) -> impl Toolbox
+    where
+        Self: Sized,
+    {
+        Adapted::each(self, move |tool| guarded(tool, &guard))
     }
 }
 

@@ -91,7 +91,13 @@ impl Bound {
         })
     }
 
-    fn asked(&self, args: &Value) -> Option<Ask> {
+    /// The same tool with another body, which asks for all approvals.
+    pub(crate) fn with_body(&self, body: Arc<dyn ErasedTool>) -> Self {
+        let (spec, compiled) = (self.inner.spec.clone(), Arc::clone(&self.inner.compiled));
+        Self { inner: Arc::new(Inner { spec, compiled, body, asks: None }) }
+    }
+
+    pub(crate) fn asked(&self, args: &Value) -> Option<Ask> {
         match &self.inner.asks {
             Some(asks) => asks(args),
             None => self.inner.body.approval(args),

@@ -19,6 +19,8 @@ pub struct Error {
 pub enum ErrorKind {
     /// The root is no directory, or cannot be opened: name another one.
     Root,
+    /// A rule or a mode cannot be read: the message tells which line, and how rules are written.
+    Rule,
 }
 
 impl Error {
@@ -44,7 +46,7 @@ impl Error {
     /// True if the same attempt may succeed later without a change; never for a root.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
-            ErrorKind::Root => false,
+            ErrorKind::Root | ErrorKind::Rule => false,
         }
     }
 

@@ -4,6 +4,8 @@
 
 mod error;
 mod files;
+mod rules;
 
 pub use error::{Error, ErrorKind};
 pub use files::Files;
+pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};

@@ -9,3 +9,5 @@ mod escape;
 mod files;
 #[path = "offline.rs"]
 mod offline;
+#[path = "rules.rs"]
+mod rules;

@@ -1,0 +1,57 @@
+//! A guard: whoever may ask about, refuse and note calls of tools that are not its own.
+
+use std::sync::Arc;
+
+use adjutant_llm::CallResult;
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::{Ask, Bound, CallContext, ErasedTool, ToolError, ToolSpec};
+
+/// Whoever stands before calls of tools: see [`Toolbox::guard`](crate::Toolbox::guard).
+#[async_trait]
+pub trait Guard: Send + Sync + 'static {
+    /// Returns the approval that a call with these arguments, which fit the schema, needs; none if it needs none.
+    fn approval(&self, spec: &ToolSpec, args: &Value) -> Option<Ask>;
+
+    /// A call is about to run, with the arguments that were approved if that was needed.
+    ///
+    /// # Errors
+    /// Why it may not: the tool is not called then.
+    async fn enter(&self, spec: &ToolSpec, args: &Value, cx: &CallContext) -> Result<(), ToolError>;
+}
+
+/// A tool behind a guard.
+struct Guarded<G> {
+    tool: Bound,
+    guard: Arc<G>,
+}
+
+/// The tool behind a guard.
+pub(crate) fn guarded(tool: &Bound, guard: &Arc<impl Guard>) -> Bound {
+    tool.with_body(Arc::new(Guarded { tool: tool.clone(), guard: Arc::clone(guard) }))
+}
+
+#[async_trait]
+impl<G: Guard> ErasedTool for Guarded<G> {
+    fn spec(&self) -> ToolSpec {
+        self.tool.spec().clone()
+    }
+
+    fn rewrite(&self, args: Value) -> Value {
+        self.tool.rewrite(args)
+    }
+
+    fn rewrites(&self) -> bool {
+        self.tool.rewrites()
+    }
+
+    fn approval(&self, args: &Value) -> Option<Ask> {
+        self.tool.asked(args).or_else(|| self.guard.approval(self.tool.spec(), args))
+    }
+
+    async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+        self.guard.enter(self.tool.spec(), &args, &cx).await?;
+        self.tool.call(args, cx).await
+    }
+}

@@ -1,0 +1,359 @@
+//! Rules: which calls run by themselves, which wait for someone's word, and which never run.
+//!
+//! What a command line holds is read in `rules/line.rs`, what a call is about in `rules/about.rs`.
+
+mod about;
+mod line;
+mod pattern;
+mod programs;
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use adjutant_tool::{Ask, CallContext, Guard, ToolError, ToolErrorKind, ToolSpec, Toolbox};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{Error, ErrorKind};
+use about::{About, Class};
+use line::Simple;
+pub use pattern::{Decision, Rule};
+use pattern::{Subject, fits_host};
+
+/// The largest number of rules.
+const MAX_RULES: usize = 1_000;
+/// The kind of the note that tells of rules which were added.
+const ADDED: &str = "rules.added";
+/// The longest part of a call that a question shows, in characters.
+const MAX_SHOWN: usize = 2_000;
+
+/// How much runs by itself, where no rule says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessMode {
+    /// What only looks; everything else is denied, whatever is allowed.
+    Plan,
+    /// What only looks; everything else asks.
+    #[default]
+    Ask,
+    /// Changes of files inside the root too; commands and addresses ask.
+    Edits,
+    /// Everything: for agents in a sandbox.
+    All,
+}
+
+/// Which calls run, which ask, and which are denied, by tool *and* arguments; clones share what is added.
+///
+/// A rule is `allow`, `ask` or `deny` with what it is about: `shell(git log *)`, `edit(src/**)`, `read(secrets/*)`,
+/// `fetch(*.example.org)`, or the name of a tool. Deny goes before ask, ask before allow, whatever their order; where no
+/// rule fits, the [`AccessMode`] decides. A command line is read as a shell reads it, and **every** simple command of it must
+/// be allowed, and every file that it writes to; a line that cannot be read plainly asks. A denied command is found in
+/// lists, pipes, substitutions, behind `sudo`, `xargs`, `bash -c` and the like, and in any folder.
+///
+/// Rules are a wish about plain calls, not a wall: an allowed program may do anything. The wall is the sandbox.
+#[derive(Clone)]
+pub struct Rules {
+    root: Arc<PathBuf>,
+    state: Arc<RwLock<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    mode: AccessMode,
+    rules: Vec<Rule>,
+    /// Rules that were added and are in no log yet.
+    unnoted: Vec<Rule>,
+}
+
+/// The decision about a call, with why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ruling {
+    /// The decision.
+    pub decision: Decision,
+    /// Why: the rule or the mode, and the part of the call that it is about.
+    pub why: Arc<str>,
+}
+
+impl Rules {
+    /// No rules, in mode [`AccessMode::Ask`], for calls of tools that work in this folder.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: Arc::new(root.into()), state: Arc::default() }
+    }
+
+    /// Sets the mode, for all clones.
+    #[must_use]
+    pub fn mode(self, mode: AccessMode) -> Self {
+        self.set_mode(mode);
+        self
+    }
+
+    /// Sets the mode, from the next call on.
+    pub fn set_mode(&self, mode: AccessMode) {
+        self.write().mode = mode;
+    }
+
+    /// Returns the mode.
+    pub fn current_mode(&self) -> AccessMode {
+        self.read().mode
+    }
+
+    /// Adds the rules of a text, one on a line; `#` begins a comment line. `from` names the text.
+    ///
+    /// # Errors
+    /// `Rule` if a line is no rule, with its number, or if there would be more than 1,000; none is added then.
+    pub fn with(self, text: &str, from: &str) -> Result<Self, Error> {
+        let mut rules = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let rule = line.parse::<Rule>();
+            let rule = rule.map_err(|error| Error::new(ErrorKind::Rule, format!("{from}:{number}: {error}")))?;
+            rules.push(rule.said(format!("{from}:{number}")));
+        }
+        self.add(rules)?;
+        Ok(self)
+    }
+
+    /// Adds rules, from the next call on.
+    ///
+    /// # Errors
+    /// `Rule` if there would be more than 1,000; none is added then.
+    pub fn add(&self, rules: impl IntoIterator<Item = Rule>) -> Result<(), Error> {
+        let mut state = self.write();
+        let rules: Vec<Rule> = rules.into_iter().collect();
+        if state.rules.len() + rules.len() > MAX_RULES {
+            return Err(Error::new(ErrorKind::Rule, format!("there may be {MAX_RULES} rules at most")));
+        }
+        state.rules.extend(rules);
+        Ok(())
+    }
+
+    /// Returns all rules, in the order in which they were added.
+    pub fn rules(&self) -> Vec<Rule> {
+        self.read().rules.clone()
+    }
+
+    /// Allows what a call does from now on: exactly these commands, files or hosts, or this tool. Returns the rules that
+    /// were added; none if there is no rule that says just this. The next call notes them in its log as `rules.added`.
+    ///
+    /// # Errors
+    /// `Rule` if there would be more than 1,000.
+    pub fn always(&self, spec: &ToolSpec, args: &Value) -> Result<Vec<Rule>, Error> {
+        let about = About::new(spec, args, &self.root);
+        let rules = about.exact().unwrap_or_default();
+        let known: Vec<String> = self.read().rules.iter().map(Rule::to_string).collect();
+        let rules = rules.into_iter().map(|rule| rule.said("a person, in this session"));
+        let rules: Vec<Rule> = rules.filter(|rule| !known.contains(&rule.to_string())).collect();
+        self.add(rules.iter().cloned())?;
+        self.write().unnoted.extend(rules.iter().cloned());
+        Ok(rules)
+    }
+
+    /// Adds the rules that a note of an earlier run of the session tells of; says whether it was such a note.
+    ///
+    /// Only for the notes of a log of one's own: one that came from somebody else would allow what it likes.
+    pub fn restore(&self, kind: &str, data: &Value) -> bool {
+        if kind != ADDED {
+            return false;
+        }
+        let texts = data["rules"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let rules = texts.filter_map(|text| text.parse::<Rule>().ok());
+        let rules = rules.map(|rule| rule.said("a person, earlier in this session"));
+        self.add(rules.collect::<Vec<_>>()).is_ok()
+    }
+
+    /// Puts these rules before the calls of a toolbox.
+    pub fn over(&self, toolbox: impl Toolbox) -> impl Toolbox {
+        toolbox.guard(Arc::new(self.clone()))
+    }
+
+    /// Decides about a call.
+    pub fn verdict(&self, spec: &ToolSpec, args: &Value) -> Ruling {
+        let (state, about) = (self.read(), About::new(spec, args, &self.root));
+        let tool = spec.name().as_str();
+        let named =
+            |decision| state.find(decision, |subject| matches!(subject, Subject::Tool(name) if **name == *tool));
+        if let Some(rule) = named(Decision::Deny) {
+            return Ruling::by(rule, tool);
+        }
+        let denied = about.denials().find_map(|part| state.denies(&part));
+        if let Some(verdict) = denied {
+            return verdict;
+        }
+        if state.mode == AccessMode::Plan && !matches!(about.class, Class::Looks | Class::Harmless) {
+            let why = "nothing but looking is allowed in mode `plan`".into();
+            return Ruling { decision: Decision::Deny, why };
+        }
+        let parts = about.parts();
+        let asks = parts.iter().find_map(|part| Some((state.fitting(Decision::Ask, part)?, part)));
+        if let Some((rule, what)) = asks.map(|(rule, part)| (rule, part.to_string())) {
+            return Ruling::by(rule, &what);
+        }
+        if let Some(rule) = named(Decision::Ask) {
+            return Ruling::by(rule, tool);
+        }
+        let is_careful = state.mode != AccessMode::All || state.rules.iter().any(|rule| rule.denies_commands());
+        if let Some(why) = about.unclear.filter(|_| is_careful) {
+            let why = format!("the command line is not plain: {why}").into();
+            return Ruling { decision: Decision::Ask, why };
+        }
+        let is_named = named(Decision::Allow).is_some() && !matches!(about.class, Class::Runs);
+        let open = parts.iter().find(|part| !is_named && !state.allows(part, about.class));
+        match open {
+            Some(part) => {
+                let why = format!("no rule allows {part}, and mode `{}` asks", state.mode).into();
+                Ruling { decision: Decision::Ask, why }
+            }
+            None => Ruling { decision: Decision::Allow, why: "it is allowed".into() },
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Guard for Rules {
+    fn approval(&self, spec: &ToolSpec, args: &Value) -> Option<Ask> {
+        let verdict = self.verdict(spec, args);
+        (verdict.decision == Decision::Ask).then(|| {
+            let about = About::new(spec, args, &self.root);
+            let ask = Ask::approval(format!("{}\n{}", about.shown(MAX_SHOWN), verdict.why));
+            Ask { data: json!({ "why": &*verdict.why, "mode": self.current_mode() }), ..ask }
+        })
+    }
+
+    async fn enter(&self, spec: &ToolSpec, args: &Value, cx: &CallContext) -> Result<(), ToolError> {
+        let unnoted = std::mem::take(&mut self.write().unnoted);
+        if !unnoted.is_empty() {
+            let rules: Vec<String> = unnoted.iter().map(Rule::to_string).collect();
+            cx.note(ADDED, json!({ "rules": rules })).await?;
+        }
+        let verdict = self.verdict(spec, args);
+        if verdict.decision == Decision::Deny {
+            let message = format!("this call is denied: {}; hint: do without it, or ask the user", verdict.why);
+            return Err(ToolError::new(ToolErrorKind::Denied, message));
+        }
+        Ok(())
+    }
+}
+
+/// A part of a call that a rule may be about.
+enum Part<'a> {
+    Command(&'a Simple),
+    /// A file from the root; `None` if it is not in it.
+    Edit(Option<&'a PathBuf>),
+    Read(Option<&'a PathBuf>),
+    /// A host; `None` if it is not told plainly.
+    Host(Option<&'a str>),
+    Tool(&'a str),
+}
+
+impl State {
+    fn find(&self, decision: Decision, fits: impl Fn(&Subject) -> bool) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.decision == decision && fits(&rule.subject))
+    }
+
+    /// The rule of this decision that is about a part.
+    fn fitting(&self, decision: Decision, part: &Part<'_>) -> Option<&Rule> {
+        self.find(decision, |subject| match (subject, part) {
+            (Subject::Shell(words), Part::Command(command)) => match decision {
+                Decision::Allow => words.fits(&command.words) && (words.is_exact() || !programs::runs_others(command)),
+                Decision::Ask | Decision::Deny => words.fits_program(command),
+            },
+            (Subject::Edit(paths), Part::Edit(path)) | (Subject::Read(paths), Part::Read(path)) => match path {
+                Some(path) => paths.fits(path),
+                // What is outside is never allowed, and denied with all files.
+                None => decision != Decision::Allow && paths.are_all(),
+            },
+            (Subject::Fetch(pattern), Part::Host(Some(host))) => fits_host(pattern, host),
+            (Subject::Tool(name), Part::Tool(tool)) => **name == **tool,
+            _ => false,
+        })
+    }
+
+    fn denies(&self, part: &Part<'_>) -> Option<Ruling> {
+        self.fitting(Decision::Deny, part).map(|rule| Ruling::by(rule, &part.to_string()))
+    }
+
+    /// True if a part runs by itself: by a rule, or by the mode.
+    fn allows(&self, part: &Part<'_>, class: Class) -> bool {
+        let by_mode = match (self.mode, part) {
+            // It may run what is denied.
+            (AccessMode::All, Part::Command(command)) if self.rules.iter().any(Rule::denies_commands) => {
+                !programs::runs_others(command)
+            }
+            (AccessMode::All, _) | (_, Part::Read(_)) => true,
+            (AccessMode::Edits, Part::Edit(path)) => path.is_some(),
+            (_, Part::Tool(_)) => matches!(class, Class::Looks | Class::Harmless),
+            _ => false,
+        };
+        by_mode || self.fitting(Decision::Allow, part).is_some()
+    }
+}
+
+impl Rule {
+    fn denies_commands(&self) -> bool {
+        self.decision == Decision::Deny && matches!(self.subject, Subject::Shell(_))
+    }
+}
+
+impl Ruling {
+    fn by(rule: &Rule, what: &str) -> Self {
+        Self { decision: rule.decision, why: format!("{what}: rule `{rule}` of {}", rule.from).into() }
+    }
+}
+
+impl fmt::Display for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "the command `{}`", about::cut(&command.words.join(" "), 200)),
+            Self::Edit(Some(path)) => write!(f, "a change of `{}`", path.display()),
+            Self::Read(Some(path)) => write!(f, "a look at `{}`", path.display()),
+            Self::Edit(None) | Self::Read(None) => f.write_str("a file outside the folder"),
+            Self::Host(host) => write!(f, "the host `{}`", host.unwrap_or("(not plainly told)")),
+            Self::Tool(name) => write!(f, "the tool `{name}`"),
+        }
+    }
+}
+
+impl fmt::Display for AccessMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::All => "all",
+        })
+    }
+}
+
+impl std::str::FromStr for AccessMode {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let all = [Self::Plan, Self::Ask, Self::Edits, Self::All];
+        let found = all.into_iter().find(|mode| mode.to_string() == text);
+        let unknown = || format!("there is no mode {text:?}; hint: there are plan, ask, edits and all");
+        found.ok_or_else(|| Error::new(ErrorKind::Rule, unknown()))
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.read();
+        f.debug_struct("Rules").field("mode", &state.mode).field("rules", &state.rules.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,388 @@
+//! Reads a command line of a POSIX shell, as far as that can be read plainly. What cannot is named, never guessed at.
+
+/// The largest number of bytes of a line that is read.
+const MAX_LINE: usize = 64 * 1024;
+/// How deep commands may stand in others.
+const MAX_DEPTH: usize = 12;
+/// How many times commands are looked for in words of commands that were found in words.
+const MAX_QUOTED: usize = 2;
+/// The largest number of commands that are looked for in words at a time, and the words of one that are looked at.
+const MAX_INNER: usize = 2_000;
+const MAX_WORDS: usize = 200;
+/// The words that are no commands where a command may stand.
+const KEYWORDS: [&str; 20] = [
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
+    "select", "function", "coproc", "[[",
+];
+/// Files that are always written to without harm.
+const SINKS: [&str; 5] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero", "-"];
+
+/// The simple commands of a line, those in substitutions included.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Line {
+    pub(super) commands: Vec<Simple>,
+    /// The first reason why it cannot be read plainly, if there is one.
+    pub(super) unclear: Option<&'static str>,
+}
+
+/// A simple command, its quotes removed.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Simple {
+    pub(super) words: Vec<String>,
+    /// The files that it writes to.
+    pub(super) writes: Vec<String>,
+    /// The files that it is fed with.
+    pub(super) reads: Vec<String>,
+}
+
+/// A word that was read.
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// The characters that stood unquoted; others are NUL.
+    bare: String,
+}
+
+struct Reader<'a> {
+    chars: std::iter::Peekable<std::str::Chars<'a>>,
+    line: Line,
+    depth: usize,
+}
+
+impl Line {
+    /// Reads a line.
+    pub(super) fn read(text: &str) -> Self {
+        Self::within(text, 0)
+    }
+
+    fn within(text: &str, depth: usize) -> Self {
+        let mut reader = Reader { chars: text.chars().peekable(), line: Self::default(), depth };
+        if text.len() > MAX_LINE {
+            reader.unclear("it is too long to be read");
+        } else if depth > MAX_DEPTH {
+            reader.unclear("commands stand too deep in others");
+        } else {
+            if text.chars().any(is_hidden) {
+                reader.unclear("it has characters that are not seen");
+            }
+            reader.list(false);
+        }
+        reader.line
+    }
+
+    /// A command that no shell reads.
+    pub(super) fn of(argv: Vec<String>) -> Self {
+        let unclear = argv.iter().flat_map(|word| word.chars()).any(is_hidden);
+        let unclear = unclear.then_some("it has characters that are not seen");
+        Self { commands: vec![Simple { words: argv, ..Simple::default() }], unclear }
+    }
+}
+
+impl Simple {
+    /// The name of the program, without its folder.
+    pub(super) fn program(&self) -> &str {
+        let name = self.words.first().map_or("", String::as_str);
+        name.rsplit('/').next().unwrap_or(name)
+    }
+
+    /// Commands that this one may run, as far as its words tell; those in words of words too.
+    pub(super) fn inner(&self) -> Vec<Simple> {
+        let (mut inner, mut from) = (self.within_words(), 0);
+        for _ in 0..MAX_QUOTED {
+            let next: Vec<Simple> = inner[from..].iter().flat_map(Simple::within_words).take(MAX_INNER).collect();
+            from = inner.len();
+            inner.extend(next);
+        }
+        inner
+    }
+
+    fn within_words(&self) -> Vec<Simple> {
+        let mut inner = Vec::new();
+        for at in 1..self.words.len().min(MAX_WORDS) {
+            inner.push(Simple { words: self.words[at..].to_vec(), ..Simple::default() });
+            if self.words[at].contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(']) {
+                inner.extend(Line::within(&self.words[at], MAX_DEPTH / 2).commands);
+            }
+        }
+        inner
+    }
+}
+
+impl Reader<'_> {
+    fn unclear(&mut self, why: &'static str) {
+        self.line.unclear.get_or_insert(why);
+    }
+
+    fn next_is(&mut self, wanted: char) -> bool {
+        self.chars.next_if_eq(&wanted).is_some()
+    }
+
+    /// Reads commands to the end, or to a bracket that closes.
+    fn list(&mut self, closes: bool) {
+        let mut words: Vec<Word> = Vec::new();
+        let mut command = Simple::default();
+        loop {
+            let Some(&next) = self.chars.peek() else {
+                if closes {
+                    self.unclear("a bracket is not closed");
+                }
+                return self.end(&mut words, &mut command);
+            };
+            match next {
+                ' ' | '\t' => {
+                    self.chars.next();
+                }
+                '\n' | ';' | '|' => {
+                    self.chars.next();
+                    self.end(&mut words, &mut command);
+                }
+                '&' => {
+                    self.chars.next();
+                    match self.chars.peek() {
+                        Some('>') => self.redirect(&mut command, true),
+                        _ => self.end(&mut words, &mut command),
+                    }
+                }
+                ')' => {
+                    self.chars.next();
+                    self.end(&mut words, &mut command);
+                    if closes {
+                        return;
+                    }
+                    self.unclear("a bracket closes nothing");
+                }
+                '(' => {
+                    self.chars.next();
+                    if !words.is_empty() || self.chars.peek() == Some(&'(') {
+                        self.unclear("a function, a list or arithmetic");
+                    }
+                    self.end(&mut words, &mut command);
+                    self.nested(|reader| reader.list(true));
+                }
+                '#' => while self.chars.next_if(|it| *it != '\n').is_some() {},
+                '<' | '>' => self.redirect(&mut command, false),
+                _ => {
+                    let word = self.word();
+                    let feeds = matches!(self.chars.peek(), Some('<' | '>'));
+                    if feeds && !word.bare.is_empty() && word.bare.chars().all(|it| it.is_ascii_digit()) {
+                        self.redirect(&mut command, false);
+                    } else {
+                        words.push(word);
+                    }
+                }
+            }
+        }
+    }
+
+    fn nested(&mut self, read: impl FnOnce(&mut Self)) {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            self.unclear("commands stand too deep in others");
+            self.chars.by_ref().for_each(drop);
+        } else {
+            read(self);
+        }
+        self.depth -= 1;
+    }
+
+    /// A command has ended.
+    fn end(&mut self, words: &mut Vec<Word>, command: &mut Simple) {
+        let mut left = std::mem::take(words).into_iter().peekable();
+        while let Some(word) = left.peek() {
+            if KEYWORDS.contains(&word.bare.as_str()) {
+                self.unclear("a control structure");
+            } else if is_assignment(word) {
+                self.unclear("a variable is set");
+            } else {
+                break;
+            }
+            left.next();
+        }
+        if let Some(name) = left.peek()
+            && (name.text.is_empty() || !name.text.is_ascii() || name.bare.contains(['*', '?', '[', '~']))
+        {
+            self.unclear("the name of the command is not plain");
+        }
+        for word in left {
+            let expands = word.bare.contains(['*', '?', '[']);
+            if expands && word.bare.starts_with(['*', '?', '[', '-', '\0']) {
+                self.unclear("names of files may become options");
+            }
+            command.words.push(word.text);
+        }
+        let command = std::mem::take(command);
+        if command != Simple::default() {
+            self.line.commands.push(command);
+        }
+    }
+
+    /// Reads `>`, `>>`, `<`, `&>` and the like, with the file.
+    fn redirect(&mut self, command: &mut Simple, both: bool) {
+        let writes = self.chars.next() == Some('>');
+        if !writes && self.next_is('<') {
+            self.unclear("text that follows is fed to a command");
+            self.next_is('<');
+            self.next_is('-');
+        } else if self.chars.peek() == Some(&'(') {
+            return self.unclear("a command stands for a file");
+        }
+        // `>>` and `>|` write too, and so does `<>`.
+        let more = self.next_is('>') || (writes && self.next_is('|'));
+        let writes = writes || more;
+        let dup = !both && self.next_is('&');
+        while self.chars.next_if(|it| matches!(it, ' ' | '\t')).is_some() {}
+        if self.chars.peek().is_none_or(|it| matches!(it, '\n' | ';' | '|' | '&' | '(' | ')' | '<' | '>')) {
+            return self.unclear("nothing stands behind a redirection");
+        }
+        let target = self.word();
+        if target.bare.contains(['*', '?', '[', '~']) {
+            self.unclear("the file of a redirection is not plain");
+        }
+        let is_number = target.text.bytes().all(|it| it.is_ascii_digit()) || target.text == "-";
+        match (dup && is_number, writes) {
+            (true, _) => {}
+            (false, true) if SINKS.contains(&target.text.as_str()) => {}
+            (false, true) => command.writes.push(target.text),
+            (false, false) => command.reads.push(target.text),
+        }
+    }
+
+    fn word(&mut self) -> Word {
+        let mut word = Word::default();
+        while let Some(&next) = self.chars.peek() {
+            match next {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
+                '\\' => {
+                    self.chars.next();
+                    match self.chars.next() {
+                        Some('\n') => {}
+                        Some(literal) => word.quoted(literal),
+                        None => self.unclear("a backslash stands at the end"),
+                    }
+                }
+                '\'' => {
+                    self.chars.next();
+                    self.single(&mut word);
+                }
+                '"' => {
+                    self.chars.next();
+                    self.double(&mut word);
+                }
+                '$' | '`' => self.expansion(&mut word),
+                plain => {
+                    self.chars.next();
+                    word.text.push(plain);
+                    word.bare.push(plain);
+                }
+            }
+        }
+        if let Some((_, rest)) = word.bare.split_once('{')
+            && (rest.contains(',') || rest.contains(".."))
+        {
+            self.unclear("braces become several words");
+        }
+        word
+    }
+
+    fn single(&mut self, word: &mut Word) {
+        word.quoted_nothing();
+        loop {
+            match self.chars.next() {
+                Some('\'') => return,
+                Some(literal) => word.quoted(literal),
+                None => return self.unclear("a quote is not closed"),
+            }
+        }
+    }
+
+    fn double(&mut self, word: &mut Word) {
+        word.quoted_nothing();
+        loop {
+            match self.chars.peek() {
+                None => return self.unclear("a quote is not closed"),
+                Some('"') => {
+                    self.chars.next();
+                    return;
+                }
+                Some('$' | '`') => self.expansion(word),
+                Some('\\') => {
+                    self.chars.next();
+                    match self.chars.next() {
+                        Some('\n') => {}
+                        Some(literal @ ('$' | '`' | '"' | '\\')) => word.quoted(literal),
+                        Some(other) => {
+                            word.quoted('\\');
+                            word.quoted(other);
+                        }
+                        None => return self.unclear("a quote is not closed"),
+                    }
+                }
+                Some(_) => self.chars.next().into_iter().for_each(|literal| word.quoted(literal)),
+            }
+        }
+    }
+
+    /// Reads what stands behind `$`, or between backquotes. Commands in it are found; what they come to is not known.
+    fn expansion(&mut self, word: &mut Word) {
+        if self.next_is('`') {
+            self.unclear("the output of a command becomes words");
+            let mut text = String::new();
+            loop {
+                match self.chars.next() {
+                    Some('`') => break,
+                    Some('\\') => text.extend(self.chars.next()),
+                    Some(other) => text.push(other),
+                    None => break self.unclear("a quote is not closed"),
+                }
+            }
+            let inner = Line::within(&text, self.depth + 1);
+            self.line.commands.extend(inner.commands);
+            return;
+        }
+        self.chars.next();
+        match self.chars.peek() {
+            Some('(') => {
+                self.chars.next();
+                self.unclear("the output of a command becomes words");
+                self.nested(|reader| reader.list(true));
+            }
+            // What stands in the braces is read on as part of the word.
+            Some('{') => self.unclear("a variable becomes words"),
+            Some('\'' | '"') => self.unclear("a quote with escapes"),
+            Some(name) if name.is_alphanumeric() || "_@*#?$!-".contains(*name) => {
+                self.unclear("a variable becomes words");
+            }
+            _ => word.quoted('$'),
+        }
+    }
+}
+
+impl Word {
+    fn quoted(&mut self, literal: char) {
+        self.text.push(literal);
+        self.bare.push('\0');
+    }
+
+    /// Quotes that hold nothing make a word all the same, and no keyword.
+    fn quoted_nothing(&mut self) {
+        self.bare.push('\0');
+    }
+}
+
+fn is_assignment(word: &Word) -> bool {
+    let Some((name, _)) = word.bare.split_once('=') else { return false };
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let name = name.split('[').next().unwrap_or(name);
+    !name.is_empty()
+        && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+        && !name.starts_with(|it: char| it.is_ascii_digit())
+}
+
+/// True for what a person does not see, or sees elsewhere than it is.
+fn is_hidden(it: char) -> bool {
+    matches!(it,
+        '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
+        | '\u{1680}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}' | '\u{2000}'..='\u{200f}'
+        | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}

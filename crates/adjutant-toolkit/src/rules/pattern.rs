@@ -1,0 +1,254 @@
+//! A rule: what it decides, and the calls that it is about.
+
+use std::{fmt, path::Path, str::FromStr, sync::Arc};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use serde::{Deserialize, Serialize};
+
+use super::line::Simple;
+use crate::{Error, ErrorKind};
+
+/// The largest number of bytes of a rule.
+const MAX_RULE: usize = 4 * 1024;
+
+/// The decision about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It runs.
+    Allow,
+    /// It waits for someone's word.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+/// A rule of [`Rules`](super::Rules): a decision, and the calls that it is about.
+///
+/// Shape: `allow shell(git log *)`; its `Display` is what [`FromStr`] reads.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// The decision.
+    pub decision: Decision,
+    /// The text in the brackets, or the name of a tool.
+    text: Arc<str>,
+    pub(super) subject: Subject,
+    /// The place where it was said: a file with a line, the application, a person.
+    pub from: Arc<str>,
+}
+
+/// The calls that a rule is about.
+#[derive(Debug, Clone)]
+pub(super) enum Subject {
+    /// Commands that begin with these words.
+    Shell(Words),
+    /// Changes of these files.
+    Edit(Paths),
+    /// Looks at these files.
+    Read(Paths),
+    /// Addresses of these hosts.
+    Fetch(Arc<str>),
+    /// Calls of this tool.
+    Tool(Arc<str>),
+}
+
+/// The words of a command.
+#[derive(Debug, Clone)]
+pub(super) struct Words {
+    words: Vec<String>,
+    /// True if any further words may follow.
+    open: bool,
+}
+
+/// Files, as a line of `.gitignore` names them.
+#[derive(Debug, Clone)]
+pub(super) struct Paths(Option<Arc<Gitignore>>);
+
+impl Rule {
+    /// Says where the rule was said.
+    pub(super) fn said(self, from: impl Into<Arc<str>>) -> Self {
+        Self { from: from.into(), ..self }
+    }
+
+    /// The rule that decides about exactly these words.
+    pub(super) fn of_words(decision: Decision, words: &[String]) -> Self {
+        let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+        let subject = Subject::Shell(Words { words: words.iter().map(|word| escape(word)).collect(), open: false });
+        Self { decision, text: format!("shell({})", quoted.join(" ")).into(), subject, from: Arc::default() }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let invalid = |why: &str| {
+            let shown: String = text.chars().take(200).collect();
+            let hint = "hint: a rule is as `allow shell(git log *)`, `ask edit(src/**)` or `deny fetch(*.example.org)`";
+            Error::new(ErrorKind::Rule, format!("not a rule: {shown:?}: {why}; {hint}"))
+        };
+        if text.len() > MAX_RULE {
+            return Err(invalid("it is too long"));
+        }
+        let Some((decision, rest)) = text.trim().split_once(char::is_whitespace) else {
+            return Err(invalid("it says not what about"));
+        };
+        let decision = match decision {
+            "allow" => Decision::Allow,
+            "ask" => Decision::Ask,
+            "deny" => Decision::Deny,
+            _ => return Err(invalid("it begins with none of allow, ask, deny")),
+        };
+        let rest = rest.trim();
+        let (head, inside) = match rest.split_once('(') {
+            None => (rest, None),
+            Some((head, inside)) => match inside.strip_suffix(')') {
+                Some(inside) => (head, Some(inside.trim())),
+                None => return Err(invalid("its bracket is not closed")),
+            },
+        };
+        if head.is_empty() || head.contains(char::is_whitespace) {
+            return Err(invalid("it names no tool"));
+        }
+        if inside == Some("") {
+            return Err(invalid("nothing stands in its brackets"));
+        }
+        let inside = inside.unwrap_or("*");
+        let subject = match head {
+            "shell" => Subject::Shell(Words::read(inside).ok_or_else(|| invalid("a quote in it is not closed"))?),
+            "edit" => Subject::Edit(Paths::read(inside).map_err(|why| invalid(&why))?),
+            "read" => Subject::Read(Paths::read(inside).map_err(|why| invalid(&why))?),
+            "fetch" => Subject::Fetch(inside.to_ascii_lowercase().into()),
+            tool if inside == "*" => Subject::Tool(tool.into()),
+            _ => return Err(invalid("only shell, edit, read and fetch have something in brackets")),
+        };
+        Ok(Self { decision, text: rest.into(), subject, from: "the application".into() })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decision = match self.decision {
+            Decision::Allow => "allow",
+            Decision::Ask => "ask",
+            Decision::Deny => "deny",
+        };
+        write!(f, "{decision} {}", self.text)
+    }
+}
+
+impl Words {
+    /// Words with their quotes removed; a `*` that was quoted stands for itself.
+    fn read(text: &str) -> Option<Self> {
+        let (mut words, mut chars) = (Vec::new(), text.chars().peekable());
+        while chars.peek().is_some() {
+            if chars.next_if(|it| it.is_whitespace()).is_some() {
+                continue;
+            }
+            let mut word = String::new();
+            while let Some(next) = chars.next_if(|it| !it.is_whitespace()) {
+                match next {
+                    '\'' => loop {
+                        match chars.next()? {
+                            '\'' => break,
+                            '*' => word.push('\0'),
+                            other => word.push(other),
+                        }
+                    },
+                    other => word.push(other),
+                }
+            }
+            words.push(word);
+        }
+        let open = words.last().is_some_and(|last| last == "*");
+        if open {
+            words.pop();
+        }
+        Some(Self { words, open })
+    }
+
+    /// True if no word of it stands for others.
+    pub(super) fn is_exact(&self) -> bool {
+        !self.open && self.words.iter().all(|word| !word.contains('*'))
+    }
+
+    /// True if these are the words of a command.
+    pub(super) fn fits(&self, words: &[String]) -> bool {
+        let is_long = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
+        is_long && self.words.iter().zip(words).all(|(pattern, word)| fits(pattern, word))
+    }
+
+    /// As [`Words::fits`], whatever folder the program is in.
+    pub(super) fn fits_program(&self, command: &Simple) -> bool {
+        if self.fits(&command.words) {
+            return true;
+        }
+        let mut words = command.words.clone();
+        match words.first_mut() {
+            Some(first) => *first = command.program().to_owned(),
+            None => return false,
+        }
+        self.fits(&words)
+    }
+}
+
+impl Paths {
+    fn read(text: &str) -> Result<Self, String> {
+        if text == "*" || text == "**" {
+            return Ok(Self(None));
+        }
+        let mut builder = GitignoreBuilder::new("");
+        builder.add_line(None, text.strip_prefix("./").unwrap_or(text)).map_err(|error| error.to_string())?;
+        let matcher = builder.build().map_err(|error| error.to_string())?;
+        if matcher.is_empty() || text.starts_with('!') {
+            return Err("it is no glob of files".to_owned());
+        }
+        Ok(Self(Some(Arc::new(matcher))))
+    }
+
+    /// True if it names all files.
+    pub(super) fn are_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// True if it names a file; its path is taken from the root.
+    pub(super) fn fits(&self, path: &Path) -> bool {
+        self.0.as_ref().is_none_or(|matcher| {
+            path.components().next().is_some() && matcher.matched_path_or_any_parents(path, false).is_ignore()
+        })
+    }
+}
+
+/// True if a host is of this pattern: itself, `*.example.org` for all below, `*` for all.
+pub(super) fn fits_host(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix('*') {
+        Some("") => true,
+        Some(below) => host.ends_with(below),
+        None => pattern == host,
+    }
+}
+
+/// True if a word is as the pattern says; a `*` stands for any text, a NUL for a `*`.
+fn fits(pattern: &str, word: &str) -> bool {
+    let literal = |part: &str| part.replace('\0', "*");
+    let Some((first, rest)) = pattern.split_once('*') else { return literal(pattern) == word };
+    let Some(mut left) = word.strip_prefix(&literal(first)) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = literal(parts.pop().unwrap_or_default());
+    for part in parts {
+        let part = literal(part);
+        let Some(at) = left.find(&part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(&last)
+}
+
+fn escape(word: &str) -> String {
+    word.replace('*', "\0")
+}
+
+/// The word as a rule's text has it.
+fn quote(word: &str) -> String {
+    let is_plain = !word.is_empty() && !word.contains(|it: char| it.is_whitespace() || "'*()".contains(it));
+    if is_plain { word.to_owned() } else { format!("'{word}'") }
+}

@@ -1,0 +1,275 @@
+//! Rules: a table of command lines, files, hosts and modes, and that no compound of a denied command is ever allowed.
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{
+    Answer, CallContext, Replay, ToolErrorKind, ToolSpec, Toolbox, Tools,
+    serde_json::{Value, json},
+    tool_fn,
+};
+use adjutant_toolkit::{AccessMode, Decision, ErrorKind, Rule, Rules};
+use proptest::prelude::*;
+
+const RULES: &str = "
+# what a careful person might say
+allow shell(git log *)
+allow shell(git status)
+allow shell(ls *)
+allow shell(cat *)
+allow shell(echo *)
+allow shell(cargo test *)
+allow shell(grep *)
+allow shell(find *)
+allow shell(cd *)
+allow shell(python3 *)
+allow shell(sudo apt update)
+allow edit(out/**)
+ask shell(git push *)
+deny shell(rm *)
+deny shell(git push --force *)
+deny edit(secrets/**)
+";
+
+fn rules() -> Rules {
+    Rules::new("/root/of/it").with(RULES, "rules").expect("they are right")
+}
+
+fn spec(tool: &str) -> ToolSpec {
+    ToolSpec::new(tool, "Does it.", json!({ "type": "object" }))
+}
+
+fn shell(rules: &Rules, line: &str) -> Decision {
+    rules.verdict(&spec("run_command"), &json!({ "command": line })).decision
+}
+
+#[test]
+fn command_line_is_decided_about_as_the_table_says() {
+    let names = [
+        ("<NL>", "\n"),
+        ("<ZWSP>", "\u{200b}"),
+        ("<NBSP>", "\u{a0}"),
+        ("<RLO>", "\u{202e}"),
+        ("<ESC>", "\u{1b}"),
+        ("<CR>", "\r"),
+        ("<NUL>", "\0"),
+        ("<BOM>", "\u{feff}"),
+        ("<EMPTY>", ""),
+        ("<SPACE>", " "),
+    ];
+    let (rules, mut wrong, mut lines) = (rules(), Vec::new(), 0);
+    for row in include_str!("rules/lines.txt").lines().filter(|row| !row.starts_with('#') && !row.is_empty()) {
+        let (expect, line) = row.split_once(' ').expect("a verdict and a line");
+        let line = names.iter().fold(line.to_owned(), |line, (name, text)| line.replace(name, text));
+        let found = rules.verdict(&spec("run_command"), &json!({ "command": line }));
+        if json!(found.decision) != json!(expect) {
+            wrong.push(format!("{row}: {:?}, because {}", found.decision, found.why));
+        }
+        lines += 1;
+    }
+    assert!(wrong.is_empty(), "{} of {lines}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(lines >= 200, "{lines}");
+}
+
+/// Command lines that run what is put into them, whatever stands around it.
+fn compound() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "rm -rf x",
+        "rm",
+        "'rm' x",
+        "r\\m x",
+        "\"rm\" x",
+        "/bin/rm -f x",
+        "r''m y",
+        "rm \"a b\"",
+        "git push --force",
+    ]);
+    let around = [
+        "ls && {}",
+        "{} && ls",
+        "ls; {}",
+        "ls | {}",
+        "ls || {}",
+        "ls & {}",
+        "({})",
+        "{ {}; }",
+        "ls\n{}",
+        "if ls; then {}; fi",
+        "for f in a b; do {}; done",
+        "while ls; do {}; done",
+        "! {}",
+        "f() { {}; }; f",
+        "A=1 {}",
+        "{} > out/x",
+        "{} 2>&1",
+        "echo $({})",
+        "echo \"$({})\"",
+        "cat <({})",
+        "${x:-$({})}",
+        "ls \\\n && {}",
+        "sudo {}",
+        "env A=1 {}",
+        "timeout 5 {}",
+        "xargs {}",
+        "nohup {} &",
+        "time {}",
+        "command {}",
+        "find . -exec {} \\;",
+        "case x in a) {};; esac",
+        "ls # x\n{}",
+        "echo 'a' \"b\"; {}",
+        "{}; exit",
+        "(cd src; {})",
+        "[[ -f x ]] && {}",
+    ];
+    leaf.prop_map(str::to_owned).prop_recursive(4, 16, 2, move |inner| {
+        (prop::sample::select(around.to_vec()), inner).prop_map(|(around, inner)| around.replacen("{}", &inner, 1))
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_compound_of_a_denied_command_is_ever_allowed(line in compound(), all in any::<bool>()) {
+        let rules = rules().with("allow shell(*)\nallow shell\n", "more").expect("they are right");
+        let rules = if all { rules.mode(AccessMode::All) } else { rules };
+        prop_assert_ne!(shell(&rules, &line), Decision::Allow, "{}", line);
+    }
+
+    #[test]
+    fn any_text_is_decided_about(line in any::<String>(), words in prop::collection::vec(any::<String>(), 0..5)) {
+        let rules = rules();
+        shell(&rules, &line);
+        rules.verdict(&spec("run_command"), &json!({ "argv": words }));
+        let _ = line.parse::<Rule>();
+    }
+}
+
+#[test]
+fn mode_decides_where_no_rule_does() {
+    let read = ToolSpec { replay: Replay::Pure, ..spec("read_file") };
+    let fetch = json!({ "url": "https://Docs.Example.org:443/x" });
+    let patch = json!({ "patch": "*** Begin Patch\n*** Update File: a\n*** Move to: ../b\n*** End Patch" });
+    use Decision::{Allow, Ask, Deny};
+    // (tool, arguments, plan, ask, edits, all)
+    let table = [
+        (read.clone(), json!({ "path": "a" }), [Allow, Allow, Allow, Allow]),
+        (spec("update_plan"), json!({}), [Allow, Allow, Allow, Allow]),
+        (spec("write_file"), json!({ "path": "a" }), [Deny, Ask, Allow, Allow]),
+        (spec("write_file"), json!({ "path": "/root/of/it/a" }), [Deny, Ask, Allow, Allow]),
+        (spec("write_file"), json!({ "path": "../a" }), [Deny, Ask, Ask, Allow]),
+        (spec("move_file"), json!({ "from": "a", "to": "/etc/a" }), [Deny, Ask, Ask, Allow]),
+        (spec("apply_patch"), patch, [Deny, Ask, Ask, Allow]),
+        (spec("run_command"), json!({ "command": "make" }), [Deny, Ask, Ask, Allow]),
+        (spec("run_command"), json!({ "argv": ["make", "$x"] }), [Deny, Ask, Ask, Allow]),
+        (spec("run_command"), json!({ "command": "make > a" }), [Deny, Ask, Ask, Allow]),
+        (spec("run_command"), json!({}), [Deny, Ask, Ask, Allow]),
+        (spec("fetch"), fetch, [Deny, Ask, Ask, Allow]),
+        (spec("send_mail"), json!({}), [Deny, Ask, Ask, Allow]),
+    ];
+    for (spec, args, expect) in table {
+        let rules = Rules::new("/root/of/it");
+        let found = [AccessMode::Plan, AccessMode::Ask, AccessMode::Edits, AccessMode::All].map(|mode| {
+            rules.set_mode(mode);
+            rules.verdict(&spec, &args).decision
+        });
+        assert_eq!(found, expect, "{} {args}", spec.name());
+    }
+}
+
+#[test]
+fn rule_is_about_the_tool_and_its_arguments() {
+    use Decision::{Allow, Ask, Deny};
+    // (rules, tool, arguments, decision in mode `ask`, in mode `all`)
+    let table = [
+        ("allow edit(src/**)", "write_file", json!({ "path": "src/a/b.rs" }), Allow, Allow),
+        ("allow edit(src/**)", "write_file", json!({ "path": "./src/../src/a" }), Allow, Allow),
+        ("allow edit(src/**)", "write_file", json!({ "path": "src/../a" }), Ask, Allow),
+        ("allow edit(src/**)", "move_file", json!({ "from": "src/a", "to": "a" }), Ask, Allow),
+        ("allow edit", "write_file", json!({ "path": "/etc/a" }), Ask, Allow),
+        ("deny edit", "write_file", json!({ "path": "/etc/a" }), Deny, Deny),
+        ("deny edit(*.lock)\nallow edit", "edit_file", json!({ "path": "a/Cargo.lock" }), Deny, Deny),
+        ("deny read(.env)", "read_file", json!({ "path": "a/.env" }), Deny, Deny),
+        ("deny read(.env)", "run_command", json!({ "command": "cat < .env" }), Deny, Deny),
+        ("allow fetch(example.org)", "fetch", json!({ "url": "http://example.org./x" }), Allow, Allow),
+        ("allow fetch(example.org)", "fetch", json!({ "url": "http://a.example.org" }), Ask, Allow),
+        ("allow fetch(*.example.org)", "fetch", json!({ "url": "http://a.example.org" }), Allow, Allow),
+        ("allow fetch(example.org)", "fetch", json!({ "url": "http://example.org@evil.org" }), Ask, Allow),
+        ("allow fetch(example.org)", "fetch", json!({ "url": "http://evil.org\\@example.org" }), Ask, Allow),
+        ("deny fetch(example.org)", "fetch", json!({ "url": "HTTPS://EXAMPLE.org:8080" }), Deny, Deny),
+        ("allow send_mail", "send_mail", json!({}), Allow, Allow),
+        ("ask send_mail", "send_mail", json!({}), Ask, Ask),
+        ("deny send_mail\nallow send_mail", "send_mail", json!({}), Deny, Deny),
+        ("ask edit(a)\nallow edit", "write_file", json!({ "path": "a" }), Ask, Ask),
+        ("allow run_command", "run_command", json!({ "command": "make" }), Ask, Allow),
+        ("deny run_command", "run_command", json!({ "command": "ls" }), Deny, Deny),
+        ("allow shell(make *)", "run_command", json!({ "argv": ["make", "a b"] }), Allow, Allow),
+        ("allow shell(make *)", "run_command", json!({ "command": "make", "argv": ["make"] }), Ask, Allow),
+        (
+            "allow edit(out/**)\nallow shell(ls)",
+            "run_command",
+            json!({ "command": "ls > a", "cwd": "out" }),
+            Allow,
+            Allow,
+        ),
+        ("deny shell(a*c x *)", "run_command", json!({ "command": "abbc x" }), Deny, Deny),
+        ("deny shell(a *)", "run_command", json!({ "command": "python3 x" }), Ask, Ask),
+    ];
+    for (text, tool, args, asking, all) in table {
+        let rules = Rules::new("/root/of/it").with(text, "rules").expect("they are right");
+        let found = [AccessMode::Ask, AccessMode::All].map(|mode| {
+            rules.set_mode(mode);
+            rules.verdict(&spec(tool), &args).decision
+        });
+        assert_eq!(found, [asking, all], "{text}: {tool} {args}");
+    }
+}
+
+#[test]
+fn rules_are_refused_with_their_line_when_they_are_none() {
+    for text in [
+        "permit shell(ls)",
+        "allow",
+        "allow shell(ls",
+        "allow shell()",
+        "allow sh ell(x)",
+        "allow tool(x)",
+        "allow edit(!x)",
+        "allow shell('x)",
+        "deny (x)",
+    ] {
+        let error = Rules::new("/").with(&format!("# one\n{text}"), ".adjutant/rules").expect_err(text);
+        assert_eq!(error.kind(), ErrorKind::Rule);
+        assert!(error.to_string().starts_with(".adjutant/rules:2: not a rule: "), "{error}");
+    }
+    let many = "allow a\n".repeat(1_001);
+    assert!(Rules::new("/").with(&many, "x").is_err());
+}
+
+#[tokio::test]
+async fn call_that_is_allowed_always_asks_no_more_and_denied_ones_do_not_run() {
+    let rules = Rules::new("/root/of/it").with("deny shell(rm *)", "x").expect("they are right");
+    let run = tool_fn(spec("run_command"), |_: Value, _: CallContext| async { Ok(CallResult::ok("ran")) });
+    let set = rules.over(Tools::new("shell").tool(run)).resolve(&CallContext::detached().who).await.expect("a set");
+    let tool = set.get("run_command").expect("it is there");
+    let args = json!({ "command": "make 'a b' && bash -c 'ls -l' > out/x" });
+    let ask = tool.approval(&args).expect("it asks");
+    assert!(
+        ask.prompt.starts_with("run: make 'a b' && bash -c 'ls -l' > out/x\nno rule allows the command `make a b`")
+    );
+    assert!(Answer::approve().fits(&ask).is_ok());
+    let added = rules.always(tool.spec(), &args).expect("there is room");
+    let texts: Vec<String> = added.iter().map(Rule::to_string).collect();
+    assert_eq!(texts, ["allow shell(make 'a b')", "allow shell(bash -c 'ls -l')", "allow edit(/out/x)"]);
+    assert!(tool.approval(&args).is_none(), "exactly this is allowed");
+    assert!(tool.approval(&json!({ "command": "make 'a c'" })).is_some());
+    assert!(rules.always(tool.spec(), &json!({ "command": "make $x" })).expect("there is room").is_empty());
+    // What was noted is known again.
+    let again = Rules::new("/root/of/it");
+    assert!(again.restore("rules.added", &json!({ "rules": texts })) && !again.restore("other", &json!({})));
+    assert_eq!(again.verdict(tool.spec(), &args).decision, Decision::Allow);
+
+    assert_eq!(tool.call(args, CallContext::detached()).await.expect("it runs").text(), "ran");
+    let denied = json!({ "command": "make; rm x" });
+    assert!(tool.approval(&denied).is_none(), "nobody is asked in vain");
+    let error = tool.call(denied, CallContext::detached()).await.expect_err("it is denied");
+    assert_eq!(error.kind, ToolErrorKind::Denied);
+    assert!(error.to_string().contains("the command `rm x`: rule `deny shell(rm *)` of x:1"), "{error}");
+}
