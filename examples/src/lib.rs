@@ -4,6 +4,9 @@
 #[doc = include_str!("../../docs/agents.md")]
 mod agents;
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/hands.md")]
+mod hands;
+#[cfg(doctest)]
 #[doc = include_str!("../../crates/adjutant-macros/README.md")]
 mod macros;
 #[cfg(doctest)]
@@ -12,9 +15,6 @@ mod memory;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/models.md")]
 mod models;
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/hands.md")]
-mod hands;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/orchestration.md")]
 mod orchestration;

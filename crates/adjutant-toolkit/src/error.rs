@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Root,
     /// A rule or a mode cannot be read: the message tells which line, and how rules are written.
     Rule,
+    /// Files cannot be put back: the message tells which, and why.
+    Undo,
 }
 
 impl Error {
@@ -46,7 +48,7 @@ impl Error {
     /// True if the same attempt may succeed later without a change; never for a root.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
-            ErrorKind::Root | ErrorKind::Rule => false,
+            ErrorKind::Root | ErrorKind::Rule | ErrorKind::Undo => false,
         }
     }
 

@@ -10,19 +10,24 @@ mod part;
 mod read;
 mod root;
 mod search;
-mod show;
+mod seen;
+pub(crate) mod show;
 mod walk;
-mod work;
+pub(crate) mod work;
 
 use std::path::{Path, PathBuf};
 
 use adjutant_tool::Tools;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, digest::Digest};
 use list::ListFiles;
 use read::ReadFile;
-use root::Root;
+pub(crate) use root::{Root, open_regular};
 use search::SearchText;
+use seen::Seen;
+
+/// The largest number of bytes of a file that may be changed.
+pub(crate) const MAX_FILE: u64 = 8 * 1024 * 1024;
 
 /// A folder whose files may be listed, read and searched, and which nothing leads out of; cheap to clone.
 ///
@@ -35,6 +40,8 @@ pub struct Files {
     root: Root,
     /// The folder, without links.
     path: PathBuf,
+    /// The files that were read, as they were; shared by clones.
+    seen: Seen,
 }
 
 impl Files {
@@ -49,7 +56,7 @@ impl Files {
             let message = format!("cannot open the folder for files: {}", path.display());
             Error::new(ErrorKind::Root, message).with_source(error)
         })?;
-        Ok(Self { root, path })
+        Ok(Self { root, path, seen: Seen::default() })
     }
 
     /// Does not show this folder and what is below it; nothing changes if it is not below the root.
@@ -76,7 +83,21 @@ impl Files {
     pub fn toolbox(&self) -> Tools {
         Tools::new("files")
             .tool(ListFiles::new(self.root.clone()))
-            .tool(ReadFile::new(self.root.clone()))
+            .tool(ReadFile::new(self.root.clone(), self.seen.clone()))
             .tool(SearchText::new(self.root.clone()))
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// A file was read or written, or is gone.
+    pub(crate) fn seen(&self, path: PathBuf, digest: Option<Digest>) {
+        self.seen.note(path, digest);
+    }
+
+    /// The file as it was when it was read last.
+    pub(crate) fn was_seen(&self, path: &Path) -> Option<Digest> {
+        self.seen.digest(path)
     }
 }

@@ -2,10 +2,17 @@
 
 #![doc = include_str!("../README.md")]
 
+mod change;
+mod digest;
+mod edits;
 mod error;
 mod files;
 mod rules;
+mod undo;
 
+pub use change::FileChange;
+pub use edits::Edits;
 pub use error::{Error, ErrorKind};
 pub use files::Files;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
+pub use undo::Undo;

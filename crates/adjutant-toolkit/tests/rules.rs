@@ -126,6 +126,8 @@ fn compound() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_compound_of_a_denied_command_is_ever_allowed(line in compound(), all in any::<bool>()) {
         let rules = rules().with("allow shell(*)\nallow shell\n", "more").expect("they are right");

@@ -1,15 +1,21 @@
 //! The tool `read_file`. What it shows of a file is in `part.rs`.
 
+use std::io::{Read, Seek};
+
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, Cancel, Tool, ToolError, ToolErrorKind, ToolSpec};
+use cap_std::fs::File;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::MAX_FILE;
 use super::{
     part::FileExcerpt,
     root::{PathTarget, Root},
+    seen::Seen,
     show, work,
 };
+use crate::digest::Digest;
 
 /// Reads a text file; every line is shown with its number. A long file is shown in parts: read on where it says.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,11 +37,12 @@ pub(super) struct Args {
 #[derive(Debug)]
 pub(super) struct ReadFile {
     root: Root,
+    seen: Seen,
 }
 
 impl ReadFile {
-    pub(super) fn new(root: Root) -> Self {
-        Self { root }
+    pub(super) fn new(root: Root, seen: Seen) -> Self {
+        Self { root, seen }
     }
 }
 
@@ -48,22 +55,37 @@ impl Tool for ReadFile {
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-        let root = self.root.clone();
-        work::blocking(&cx, move |stop| read(&root, &args, stop)).await
+        let (root, seen) = (self.root.clone(), self.seen.clone());
+        work::blocking(&cx, move |stop| read(&root, &seen, &args, stop)).await
     }
 }
 
-fn read(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
+fn read(root: &Root, seen: &Seen, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
     let first = args.start_line.unwrap_or(1).max(1);
     let last = args.end_line.unwrap_or(u64::MAX);
     if last < first {
         let message = format!("end_line {last} stands before start_line {first}");
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     }
-    match root.target(&args.path)?.target {
-        PathTarget::File(file, size) => FileExcerpt::new(&args.path, size, first, last).take(file, stop),
+    let opened = root.target(&args.path)?;
+    match opened.target {
+        PathTarget::File(mut file, size) => {
+            // Before it is shown: what is changed in between is noticed when it is edited.
+            let digest = digest(&mut file, size);
+            let shown = FileExcerpt::new(&args.path, size, first, last).take(file, stop)?;
+            seen.note(opened.path, digest);
+            Ok(shown)
+        }
         PathTarget::Dir(_) => {
             Err(ToolError::failed(format!("{} is a directory; list_files shows it", show::quoted(&args.path))))
         }
     }
+}
+
+/// The digest of a file that is small enough to be edited; its beginning is where it is read next.
+fn digest(file: &mut File, size: u64) -> Option<Digest> {
+    let mut bytes = Vec::new();
+    let read = if size > MAX_FILE { None } else { file.take(MAX_FILE + 1).read_to_end(&mut bytes).ok() };
+    file.rewind().ok()?;
+    read.map(|_| Digest::of(&bytes))
 }

@@ -21,7 +21,7 @@ const AGENTS: [&str; 2] = [".adjutant", "run"];
 
 /// A handle of the folder that no path leads out of.
 #[derive(Clone)]
-pub(super) struct Root {
+pub(crate) struct Root {
     dir: Arc<Dir>,
     /// Folders below it that are not shown, relative to it, without links.
     closed: Arc<[PathBuf]>,
@@ -56,7 +56,7 @@ impl Root {
     }
 
     /// Returns the reason why a path is not shown, if it is not.
-    pub(super) fn closes(&self, path: &Path) -> Option<&'static str> {
+    pub(crate) fn closes(&self, path: &Path) -> Option<&'static str> {
         let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
         if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
             return Some("it belongs to git itself");
@@ -67,7 +67,7 @@ impl Root {
     }
 
     /// The handle of the folder.
-    pub(super) fn dir(&self) -> &Dir {
+    pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
 
@@ -86,6 +86,23 @@ impl Root {
                 show::quoted(asked)
             ))),
         }
+    }
+
+    /// The place that a path leads to, from the root and without links; `None` if nothing is there.
+    pub(crate) fn resolved(&self, path: &Path) -> Option<io::Result<PathBuf>> {
+        let found = match path.to_str() {
+            Some(text) => self.resolve(text),
+            None => self.dir.canonicalize(path),
+        };
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            found => Some(found),
+        }
+    }
+
+    /// The error that the model is told; it names the path as it was asked for, never where the root is.
+    pub(crate) fn refused(&self, asked: &str, error: &io::Error) -> ToolError {
+        refused(asked, error)
     }
 
     fn resolve(&self, asked: &str) -> io::Result<PathBuf> {
@@ -116,7 +133,7 @@ impl Root {
 /// Opens a regular file beneath a directory, not through a link in its last part; `None` if it is something else.
 ///
 /// It is opened without blocking, so that a pipe swapped in does not hang the thread before it is noticed.
-pub(super) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u64)>> {
+pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u64)>> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true).follow(FollowSymlinks::No);
     let file = dir.open_with(path, &options)?;

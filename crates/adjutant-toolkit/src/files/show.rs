@@ -6,13 +6,13 @@ use std::{fmt::Write, path::Path};
 const MAX_ECHO: usize = 200;
 
 /// A path as one line: separated by slashes, control characters escaped, what is no UTF-8 replaced.
-pub(super) fn path(path: &Path) -> String {
+pub(crate) fn path(path: &Path) -> String {
     let parts: Vec<String> = path.components().map(|part| plain(&part.as_os_str().to_string_lossy())).collect();
     if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 /// A text of the model in back-ticks, on one line and cut.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let text = if text.is_empty() { "." } else { text };
     let cut: String = text.chars().take(MAX_ECHO).collect();
     let dots = if cut.len() < text.len() { "…" } else { "" };
@@ -20,7 +20,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A size, for example `312 B`, `1.2 KB` or `3.4 MB`; a kilobyte has 1,024 bytes.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     if bytes < 1_024 {
         return format!("{bytes} B");
@@ -35,18 +35,18 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A number with its noun, for example `1 file` or `3 files`.
-pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// The bytes of a line as text: what is no UTF-8 is replaced, a carriage return at the end dropped.
-pub(super) fn line(bytes: &[u8]) -> String {
+pub(crate) fn line(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The largest place at or before `at` where a text may be cut.
-pub(super) fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;

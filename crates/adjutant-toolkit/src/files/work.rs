@@ -5,7 +5,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
 /// The spec of a pure tool; its description is the doc comment of `Args`.
-pub(super) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
+pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
     settings.inline_subschemas = true;
@@ -23,7 +23,7 @@ pub(super) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
 /// Runs `work` on a thread that may block.
 ///
 /// Cancel: the work hears the call's wish to stop, and stops too when the future is dropped.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     cx: &CallContext,
     work: impl FnOnce(&Cancel) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

@@ -1,0 +1,274 @@
+//! Changes of files: looked at first, written whole or not at all, and put back if one of several fails.
+
+use std::{
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use adjutant_tool::{ToolError, ToolErrorKind};
+use cap_fs_ext::DirExt;
+use cap_std::fs::{Dir, OpenOptions, Permissions};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    digest::Digest,
+    files::{MAX_FILE, Root, open_regular, show},
+};
+
+/// The kind of the note that tells of a file which is about to be changed.
+pub(crate) const CHANGED: &str = "file.changed";
+/// The folder of the project's agents and rules, which no agent changes.
+const OWN: &str = ".adjutant";
+
+/// The change of a file, as the log tells it: noted before it is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FileChange {
+    /// The file, from the root.
+    pub path: String,
+    /// The digest of what was there; none if nothing was.
+    pub(crate) before: Option<Digest>,
+    /// The digest of what is there since; none if it was deleted.
+    pub(crate) after: Option<Digest>,
+    /// The permission bits that the file had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<u32>,
+    /// The number of folders above it that were made for it.
+    #[serde(default)]
+    pub(crate) folders: u32,
+}
+
+impl FileChange {
+    /// The change that a note tells of: an event `app`, or a record of it; none for any other note.
+    pub fn of_note(kind: &str, data: &Value) -> Option<Self> {
+        if kind == CHANGED { Self::deserialize(data).ok() } else { None }
+    }
+
+    /// True if the file was not there before.
+    pub fn creates(&self) -> bool {
+        self.before.is_none()
+    }
+}
+
+/// A file as it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Present {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) digest: Digest,
+    permissions: Permissions,
+}
+
+/// The change of one file: from what is there to what shall be.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// From the root, without links.
+    pub(crate) path: PathBuf,
+    pub(crate) before: Option<Present>,
+    pub(crate) after: Option<Vec<u8>>,
+    /// The permissions of a new file, if it takes the place of another.
+    like: Option<Permissions>,
+}
+
+/// Finds the place of a file that may be there or not: its folder is opened without following links out of the root.
+pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
+    let asked = asked.trim();
+    let path = Path::new(asked);
+    let (Some(name), folder) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else {
+        return Err(ToolError::failed(format!("{} names no file", show::quoted(asked))));
+    };
+    // What is not there yet has no links.
+    let known = folder.ancestors().find_map(|known| Some((known, root.resolved(known)?)));
+    let (known, mut found) = match known {
+        Some((known, Ok(found))) => (known, found),
+        Some((_, Err(error))) => return Err(root.refused(asked, &error)),
+        None => return Err(ToolError::failed(format!("{} cannot be found", show::quoted(asked)))),
+    };
+    let rest = folder.strip_prefix(known).unwrap_or(Path::new(""));
+    if rest.components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)) {
+        let message = format!("{} leads through a folder that is not there", show::quoted(asked));
+        return Err(ToolError::failed(message));
+    }
+    found.extend(rest.components().filter(|part| matches!(part, std::path::Component::Normal(_))));
+    found.push(name);
+    // A link as the file itself is followed if it stays inside: its target is what is changed.
+    let found = match root.dir().symlink_metadata(&found) {
+        Ok(data) if data.is_symlink() => match root.resolved(&found) {
+            Some(Ok(target)) => target,
+            Some(Err(error)) => return Err(root.refused(asked, &error)),
+            None => return Err(ToolError::failed(format!("{} is a link to nothing", show::quoted(asked)))),
+        },
+        _ => found,
+    };
+    let own = found.components().any(|part| part.as_os_str().eq_ignore_ascii_case(OWN));
+    if let Some(why) = root.closes(&found).or(own.then_some("agents and their rules are kept there")) {
+        let message = format!("{} is not changed: {why}", show::quoted(asked));
+        return Err(ToolError::new(ToolErrorKind::Denied, message));
+    }
+    Ok(found)
+}
+
+/// The file as it is; `None` if there is none.
+pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolError> {
+    let asked = show::path(path);
+    let failed = |error: io::Error| root.refused(&asked, &error);
+    let (dir, name) = match parent(root.dir(), path, false) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    match dir.symlink_metadata(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+        Ok(data) if !data.is_file() => {
+            return Err(ToolError::failed(format!("{} is no regular file", show::quoted(&asked))));
+        }
+        Ok(_) => {}
+    }
+    let Some((file, size)) = open_regular(&dir, name).map_err(failed)? else {
+        return Err(ToolError::failed(format!("{} is no regular file", show::quoted(&asked))));
+    };
+    if size > MAX_FILE {
+        let most = show::size(MAX_FILE);
+        let message =
+            format!("{} has {}, and files of {most} at most are changed", show::quoted(&asked), show::size(size));
+        return Err(ToolError::failed(message));
+    }
+    let permissions = file.metadata().map_err(failed)?.permissions();
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(Present { digest: Digest::of(&bytes), bytes, permissions }))
+}
+
+impl Change {
+    pub(crate) fn new(path: PathBuf, before: Option<Present>, after: Option<Vec<u8>>) -> Self {
+        Self { path, before, after, like: None }
+    }
+
+    /// A new file gets the permissions of another.
+    pub(crate) fn like(self, other: &Present) -> Self {
+        Self { like: Some(other.permissions.clone()), ..self }
+    }
+
+    /// What the log is told of it, before it is done.
+    pub(crate) fn told(&self, root: &Root) -> FileChange {
+        let folders = self.path.ancestors().skip(1).take_while(|it| !it.as_os_str().is_empty());
+        let made =
+            folders.filter(|folder| self.before.is_none() && root.dir().symlink_metadata(folder).is_err()).count();
+        FileChange {
+            path: self.path.to_string_lossy().into_owned(),
+            before: self.before.as_ref().map(|it| it.digest.clone()),
+            after: self.after.as_ref().map(|it| Digest::of(it)),
+            mode: self.before.as_ref().map(|it| mode(&it.permissions)),
+            folders: u32::try_from(made).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn write(&self, root: &Root) -> io::Result<()> {
+        let permissions = self.before.as_ref().map(|it| it.permissions.clone()).or_else(|| self.like.clone());
+        match &self.after {
+            Some(bytes) => put(root.dir(), &self.path, bytes, permissions),
+            None => remove(root.dir(), &self.path),
+        }
+    }
+
+    fn back(&self, root: &Root) -> io::Result<()> {
+        match &self.before {
+            Some(before) => put(root.dir(), &self.path, &before.bytes, Some(before.permissions.clone())),
+            None => remove(root.dir(), &self.path),
+        }
+    }
+}
+
+/// Does all of these changes, or none.
+///
+/// # Errors
+/// If a file is not any more as it was looked at, or cannot be written. What was done is put back.
+pub(crate) fn write_all(root: &Root, changes: &[Change]) -> Result<(), ToolError> {
+    for (at, change) in changes.iter().enumerate() {
+        let shown = show::path(&change.path);
+        let written = match unchanged(root, change) {
+            Ok(true) => change.write(root).map_err(|error| root.refused(&shown, &error)),
+            Ok(false) => {
+                Err(ToolError::failed(format!("{} was changed meanwhile; read it again", show::quoted(&shown))))
+            }
+            Err(error) => Err(error),
+        };
+        let Err(error) = written else { continue };
+        let left = changes[..at].iter().rev().filter(|done| done.back(root).is_err()).map(|it| show::path(&it.path));
+        let left: Vec<String> = left.collect();
+        return Err(match left.is_empty() {
+            true => ToolError::failed(format!("{}; no file was changed", error.message)),
+            false => ToolError::failed(format!("{}; could not be put back: {}", error.message, left.join(", "))),
+        });
+    }
+    Ok(())
+}
+
+fn unchanged(root: &Root, change: &Change) -> Result<bool, ToolError> {
+    let now = present(root, &change.path)?;
+    Ok(now.map(|it| it.digest) == change.before.as_ref().map(|it| it.digest.clone()))
+}
+
+/// Writes a file beside its place and moves it there, so that nobody ever sees half of it.
+pub(crate) fn put(dir: &Dir, path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (dir, name) = parent(dir, path, true)?;
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let beside = format!(".adjutant-{}-{number}.tmp", std::process::id());
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let written = dir.open_with(&beside, &options).and_then(|mut file| {
+        file.write_all(bytes)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        file.sync_all()?;
+        dir.rename(&beside, &dir, name)
+    });
+    if written.is_err() {
+        // Nothing is lost with it.
+        let _ = dir.remove_file(&beside);
+        return written;
+    }
+    dir.open(".")?.sync_all()
+}
+
+/// Removes a file.
+pub(crate) fn remove(dir: &Dir, path: &Path) -> io::Result<()> {
+    let (dir, name) = parent(dir, path, false)?;
+    dir.remove_file(name)?;
+    dir.open(".")?.sync_all()
+}
+
+/// Opens the folder of a file, no part of it through a link: a place was found without links, and one that is there now was
+/// put there since. Makes it if it should.
+fn parent<'p>(dir: &Dir, path: &'p Path, make: bool) -> io::Result<(Dir, &'p Path)> {
+    let mut found = dir.try_clone()?;
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        let part = Path::new(part.as_os_str());
+        found = match found.open_dir_nofollow(part) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && make => {
+                found.create_dir(part).or_else(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => Ok(()),
+                    _ => Err(error),
+                })?;
+                found.open_dir_nofollow(part)?
+            }
+            opened => opened?,
+        };
+    }
+    Ok((found, path.file_name().map_or(path, Path::new)))
+}
+
+#[cfg(unix)]
+fn mode(permissions: &Permissions) -> u32 {
+    use cap_std::fs::PermissionsExt;
+    permissions.mode() & 0o7777
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Permissions) -> u32 {
+    0
+}

@@ -1,0 +1,28 @@
+//! The digest of a file's bytes, as logs and folders name it.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest in 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Digest(String);
+
+impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut text = String::with_capacity(64);
+        for byte in Sha256::digest(bytes) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Self(text)
+    }
+
+    /// The name of the file that keeps these bytes; none if this is no digest, as in a log that was made up.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let is_one = self.0.len() == 64 && self.0.bytes().all(|it| it.is_ascii_hexdigit());
+        is_one.then_some(self.0.as_str())
+    }
+}

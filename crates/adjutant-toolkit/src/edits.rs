@@ -1,0 +1,169 @@
+//! Tools that change the files below one folder. How a change is written is in `edits/change.rs`.
+
+mod patch;
+mod replace;
+mod text;
+mod tools;
+
+use std::{path::PathBuf, sync::Arc};
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{CallContext, ToolError, Tools, serde_json::json};
+use similar::TextDiff;
+use tokio::sync::Mutex;
+
+use crate::{
+    Files,
+    change::{CHANGED, Change, Present, place, present, write_all},
+    digest::Digest,
+    files::{show, work},
+    undo::Undo,
+};
+
+/// The largest number of bytes of a difference that the model and people are shown.
+const MAX_DIFF: usize = 16 * 1024;
+/// The largest number of files that one patch may change.
+const MAX_FILES: usize = 200;
+
+/// Tools that change the files of a [`Files`]: `write_file`, `edit_file`, `apply_patch`, `delete_file`, `move_file`.
+///
+/// Nothing outside the folder is written, nor `.git`, nor `.adjutant`. A file that is there must have been read as it is,
+/// by `read_file` of the same `Files`: what somebody else changed since is not written over. Files are replaced whole, so
+/// that nobody sees half of one; permissions, line ends, marks of byte order and UTF-16 are kept. A file with several
+/// names keeps its old text under the others. 8 MiB at most.
+#[derive(Debug, Clone)]
+pub struct Edits {
+    files: Files,
+    undo: Option<Undo>,
+    /// One change at a time: what was looked at is what is written.
+    turn: Arc<Mutex<()>>,
+}
+
+/// What a tool has in mind.
+struct Plan {
+    changes: Vec<Change>,
+    /// What it says when that is done.
+    said: String,
+}
+
+impl Edits {
+    /// Changes the files of this folder.
+    pub fn new(files: &Files) -> Self {
+        Self { files: files.clone(), undo: None, turn: Arc::default() }
+    }
+
+    /// Keeps what is changed as it was, so that it can be put back.
+    #[must_use]
+    pub fn undo(self, undo: Undo) -> Self {
+        Self { undo: Some(undo), ..self }
+    }
+
+    /// The toolbox `edits`. Each change is noted in the log before it is done, as `file.changed`.
+    pub fn toolbox(&self) -> Tools {
+        tools::all(self)
+    }
+
+    /// Plans, keeps, notes and does.
+    async fn perform(
+        &self,
+        cx: &CallContext,
+        plan: impl FnOnce(&Files) -> Result<Plan, ToolError> + Send + 'static,
+    ) -> Result<CallResult, ToolError> {
+        let _turn = self.turn.lock().await;
+        let (files, undo) = (self.files.clone(), self.undo.clone());
+        let planned = work::blocking(cx, move |_| {
+            let mut plan = plan(&files)?;
+            plan.changes.retain(|change| change.before.as_ref().map(|it| &it.bytes) != change.after.as_ref());
+            if plan.changes.len() > MAX_FILES {
+                return Err(ToolError::failed(format!("more than {MAX_FILES} files at a time are not changed")));
+            }
+            undo.iter().try_for_each(|undo| undo.keep(&plan.changes))?;
+            let told: Vec<_> = plan.changes.iter().map(|change| change.told(files.root())).collect();
+            Ok((plan, told))
+        });
+        let (plan, told) = planned.await?;
+        for change in &told {
+            // Before it is done, so that a crash in between forgets nothing.
+            cx.note(CHANGED, json!(change)).await?;
+        }
+        let files = self.files.clone();
+        work::blocking(cx, move |_| {
+            write_all(files.root(), &plan.changes)?;
+            for change in &plan.changes {
+                files.seen(change.path.clone(), change.after.as_ref().map(|bytes| Digest::of(bytes)));
+            }
+            Ok(plan.result())
+        })
+        .await
+    }
+}
+
+impl Plan {
+    fn result(self) -> CallResult {
+        let mut diff = String::new();
+        for change in &self.changes {
+            change.differences(&mut diff);
+        }
+        let cut = show::floor(&diff, MAX_DIFF);
+        let more = diff.len() - cut;
+        diff.truncate(cut);
+        if more > 0 {
+            diff.push_str(&format!("\n[{more} bytes more]\n"));
+        }
+        let files: Vec<String> = self.changes.iter().map(|change| show::path(&change.path)).collect();
+        let said = if self.changes.is_empty() { "nothing is to be changed".to_owned() } else { self.said };
+        let text = if diff.is_empty() { said } else { format!("{said}\n{diff}") };
+        CallResult { details: json!({ "files": files, "diff": diff }), ..CallResult::ok(text) }
+    }
+}
+
+impl Change {
+    /// The difference in the form of `diff -u`; nothing for what is no text.
+    fn differences(&self, diff: &mut String) {
+        let text = |bytes: Option<&Vec<u8>>| match bytes {
+            None => Some(String::new()),
+            Some(bytes) => text::Text::read(bytes).map(|text| text.content),
+        };
+        let (before, after) = (text(self.before.as_ref().map(|it| &it.bytes)), text(self.after.as_ref()));
+        let path = show::path(&self.path);
+        let (Some(before), Some(after)) = (before, after) else {
+            return diff.push_str(&format!("[{path} is no text]\n"));
+        };
+        if diff.len() > MAX_DIFF || self.after.is_none() {
+            return diff.push_str(&format!("[{path}]\n"));
+        }
+        let lines = TextDiff::configure().timeout(std::time::Duration::from_millis(500)).diff_lines(&before, &after);
+        let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
+        let (old, new) = (name(self.before.is_some(), "a"), name(self.after.is_some(), "b"));
+        diff.push_str(&lines.unified_diff().context_radius(2).header(&old, &new).to_string());
+    }
+}
+
+impl Files {
+    /// Looks at a file before it is changed. One that is there must be as it was read, if it must have been read.
+    fn before(&self, asked: &str, must: Must) -> Result<(PathBuf, Option<Present>), ToolError> {
+        let path = place(self.root(), asked)?;
+        let before = present(self.root(), &path)?;
+        if let Some(before) = &before {
+            let asked = show::quoted(asked);
+            match self.was_seen(&path) {
+                Some(seen) if seen == before.digest => {}
+                Some(_) => {
+                    return Err(ToolError::failed(format!("{asked} was changed since it was read; read it again")));
+                }
+                None if must == Must::BeRead => {
+                    return Err(ToolError::failed(format!("{asked} is there and was not read; read it first")));
+                }
+                None => {}
+            }
+        }
+        Ok((path, before))
+    }
+}
+
+/// Whether a file that is there must have been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Must {
+    BeRead,
+    BeAsRead,
+}

@@ -1,0 +1,111 @@
+//! Finds the text that is to be replaced: as it is, then without blanks at the ends of lines, then without outer blanks.
+
+use std::ops::Range;
+
+/// The largest number of places that an error names.
+const MAX_NAMED: usize = 5;
+/// The largest number of lines of the nearest region that are shown.
+const MAX_NEAREST: usize = 20;
+
+/// The largest number of lines that are compared to find it.
+const MAX_COMPARED: usize = 40;
+
+/// The ways to compare two lines, in the order in which they are tried.
+const WAYS: [fn(&str) -> &str; 2] = [str::trim_end, str::trim];
+
+/// The new content.
+///
+/// # Errors
+/// Why nothing was replaced, in words for the model.
+pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
+    if old.is_empty() {
+        return Err("old_text is empty; write_file writes whole files".to_owned());
+    }
+    if old == new {
+        return Err("old_text and new_text are the same".to_owned());
+    }
+    let exact: Vec<usize> = content.match_indices(old).map(|(at, _)| at).collect();
+    match exact[..] {
+        [] => {}
+        [at] => return Ok(splice(content, at..at + old.len(), new)),
+        _ if all => return Ok(content.replace(old, new)),
+        _ => return Err(several(content, exact.iter().copied())),
+    }
+    let lines = line_ranges(content);
+    let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
+    for way in WAYS {
+        let found: Vec<usize> = windows(content, &lines, &wanted, way).collect();
+        match found[..] {
+            [] => {}
+            [first] => {
+                let last = &lines[first + wanted.len() - 1];
+                // The line feed at the end goes only with one that was asked for.
+                let with_feed = old.ends_with('\n') && content[last.end..].starts_with('\n');
+                let end = last.end + usize::from(with_feed);
+                return Ok(splice(content, lines[first].start..end, new));
+            }
+            _ => return Err(several(content, found.iter().map(|line| lines[*line].start))),
+        }
+    }
+    Err(missing(content, &lines, &wanted))
+}
+
+/// The lines of a text, without their line feeds.
+fn line_ranges(content: &str) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let all = content.split('\n').map(|line| {
+        let range = start..start + line.len();
+        start = range.end + 1;
+        range
+    });
+    all.collect()
+}
+
+/// The first lines of the places that are as wanted.
+fn windows<'a>(
+    content: &'a str,
+    lines: &'a [Range<usize>],
+    wanted: &'a [&'a str],
+    way: fn(&str) -> &str,
+) -> impl Iterator<Item = usize> + 'a {
+    let fits = move |window: &[Range<usize>]| {
+        window.iter().zip(wanted).all(|(line, wanted)| way(&content[line.clone()]) == way(wanted))
+    };
+    lines.windows(wanted.len()).enumerate().filter(move |(_, window)| fits(window)).map(|(at, _)| at)
+}
+
+fn splice(content: &str, range: Range<usize>, new: &str) -> String {
+    [&content[..range.start], new, &content[range.end..]].concat()
+}
+
+fn line_of(content: &str, at: usize) -> usize {
+    content[..at].matches('\n').count() + 1
+}
+
+fn several(content: &str, places: impl Iterator<Item = usize>) -> String {
+    let lines: Vec<String> = places.map(|at| line_of(content, at).to_string()).collect();
+    let more = if lines.len() > MAX_NAMED { ", …" } else { "" };
+    let named = lines.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    format!(
+        "old_text stands {} times, in lines {named}{more}; take more lines around the one that is meant",
+        lines.len()
+    )
+}
+
+/// What to say if it is not there: the region that has most of its lines.
+fn missing(content: &str, lines: &[Range<usize>], wanted: &[&str]) -> String {
+    let size = wanted.len().min(lines.len());
+    let same = |(line, wanted): &(&Range<usize>, &&str)| {
+        let line = content[(*line).clone()].trim();
+        line.len() > 1 && line == wanted.trim()
+    };
+    let score = |window: &[Range<usize>]| window.iter().zip(wanted).take(MAX_COMPARED).filter(same).count();
+    let scores = lines.windows(size).enumerate().map(|(first, window)| (score(window), first));
+    let (score, first) = scores.fold((0, 0), |best, next| if next.0 > best.0 { next } else { best });
+    if score == 0 {
+        return "old_text is not in the file, and nothing like it; read the file again".to_owned();
+    }
+    let shown = lines.iter().enumerate().skip(first).take(size.min(MAX_NEAREST));
+    let shown: Vec<String> = shown.map(|(at, line)| format!("{:>6}\t{}", at + 1, &content[line.clone()])).collect();
+    format!("old_text is not in the file; nearest to it is:\n{}", shown.join("\n"))
+}

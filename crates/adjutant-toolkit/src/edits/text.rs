@@ -1,0 +1,64 @@
+//! The text of a file: what it is written as, its line ends, and both kept.
+
+/// A text with what it is written as; its lines end with a line feed here.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Text {
+    pub(super) content: String,
+    encoding: Encoding,
+    /// True if all of its lines end with a carriage return before the line feed.
+    crlf: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Encoding {
+    Utf8,
+    Utf8Marked,
+    Utf16Le,
+    Utf16Be,
+}
+
+impl Text {
+    /// Reads the bytes of a file; `None` if they are no text.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let (encoding, content) = match bytes {
+            [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8Marked, std::str::from_utf8(rest).ok()?.to_owned()),
+            [0xFF, 0xFE, rest @ ..] => (Encoding::Utf16Le, utf16(rest, u16::from_le_bytes)?),
+            [0xFE, 0xFF, rest @ ..] => (Encoding::Utf16Be, utf16(rest, u16::from_be_bytes)?),
+            _ => (Encoding::Utf8, std::str::from_utf8(bytes).ok()?.to_owned()),
+        };
+        if content.contains('\0') {
+            return None;
+        }
+        let feeds = content.matches('\n').count();
+        let crlf = feeds > 0 && content.matches("\r\n").count() == feeds;
+        let content = if crlf { content.replace("\r\n", "\n") } else { content };
+        Some(Self { content, encoding, crlf })
+    }
+
+    /// A new text as this one is written. Lines that end with a carriage return stay as they are.
+    pub(super) fn with(&self, content: String) -> Self {
+        let content = if self.crlf { content.replace("\r\n", "\n") } else { content };
+        Self { content, ..*self }
+    }
+
+    /// The bytes of the file.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let ended = self.crlf.then(|| self.content.replace('\n', "\r\n"));
+        let content = ended.as_ref().unwrap_or(&self.content);
+        let units = |mark: [u8; 2], of: fn(u16) -> [u8; 2]| mark.into_iter().chain(content.encode_utf16().flat_map(of));
+        match self.encoding {
+            Encoding::Utf8 => content.as_bytes().to_vec(),
+            Encoding::Utf8Marked => [b"\xEF\xBB\xBF", content.as_bytes()].concat(),
+            Encoding::Utf16Le => units([0xFF, 0xFE], u16::to_le_bytes).collect(),
+            Encoding::Utf16Be => units([0xFE, 0xFF], u16::to_be_bytes).collect(),
+        }
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    if !bytes.len().is_multiple_of(2) {
+        return None;
+    }
+    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    char::decode_utf16(units).collect::<Result<String, _>>().ok()
+}

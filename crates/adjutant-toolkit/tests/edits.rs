@@ -1,0 +1,387 @@
+//! Tools that change files: what they change, what they refuse, and that all of it can be put back.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use adjutant_llm::Usage;
+use adjutant_tool::{
+    CallBackend, CallContext, Cancel, Noted, Progress, ToolError, Tools,
+    serde_json::{Value, json},
+};
+use adjutant_toolkit::{Edits, ErrorKind, FileChange, Files, Undo};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+/// A log that keeps notes.
+#[derive(Default)]
+struct Notes(Mutex<Vec<(String, Value)>>);
+
+#[async_trait::async_trait]
+impl CallBackend for Notes {
+    fn emit(&self, _: Progress) {}
+
+    fn charge(&self, _: Usage) {}
+
+    async fn begin(&self, _: &str) -> Result<Noted, ToolError> {
+        Ok(Noted::Fresh)
+    }
+
+    async fn finish(&self, _: &str, _: Value) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
+        self.0.lock().expect("nobody panics inside").push((kind.to_owned(), data));
+        Ok(())
+    }
+}
+
+/// A folder, its tools, and the notes of their calls.
+struct Desk {
+    place: TempDir,
+    files: Files,
+    undo: Undo,
+    tools: [Tools; 2],
+    notes: Arc<Notes>,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let place = tempfile::tempdir().expect("a folder");
+        fs::create_dir(place.path().join("root")).expect("a folder");
+        let files = Files::new(place.path().join("root")).expect("it is one");
+        let undo = Undo::new(place.path().join("kept"));
+        let tools = [files.toolbox(), Edits::new(&files).undo(undo.clone()).toolbox()];
+        Self { place, files, undo, tools, notes: Arc::default() }
+    }
+
+    fn with(path: &str, content: impl AsRef<[u8]>) -> Self {
+        let desk = Self::new();
+        desk.put(path, content);
+        desk
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.place.path().join("root")
+    }
+
+    fn put(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
+    }
+
+    fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        fs::read(self.root().join(path)).ok()
+    }
+
+    fn text(&self, path: &str) -> String {
+        String::from_utf8(self.bytes(path).expect("it is there")).expect("it is text")
+    }
+
+    fn call(&self, tool: &str, args: Value) -> Result<String, String> {
+        let tool = self.tools.iter().find_map(|tools| tools.toolset().get(tool)).expect("it is there");
+        let cx = CallContext::new(CallContext::detached().who, Cancel::new(), Arc::clone(&self.notes) as _);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(tool.call(args, cx)).map(|it| it.text()).map_err(|error| error.message.to_string())
+    }
+
+    fn read(&self, path: &str) {
+        self.call("read_file", json!({ "path": path })).expect("it is read");
+    }
+
+    fn changes(&self) -> Vec<FileChange> {
+        let notes = self.notes.0.lock().expect("nobody panics inside");
+        notes.iter().filter_map(|(kind, data)| FileChange::of_note(kind, data)).collect()
+    }
+
+    /// Everything below the root, folders too.
+    fn all(&self) -> BTreeMap<String, (u32, Option<Vec<u8>>)> {
+        fn walk(folder: &Path, root: &Path, all: &mut BTreeMap<String, (u32, Option<Vec<u8>>)>) {
+            for entry in fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
+                all.insert(name, (mode(&path), fs::read(&path).ok()));
+                if path.is_dir() {
+                    walk(&path, root, all);
+                }
+            }
+        }
+        let mut all = BTreeMap::new();
+        walk(&self.root(), &self.root(), &mut all);
+        all
+    }
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).map_or(0, |it| it.permissions().mode())
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Path) -> u32 {
+    0
+}
+
+#[test]
+fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
+    let code = "fn a() {\n    one();\n}\n\nfn b() {\n    one();  \n}\n";
+    // (the file, old, new, what it is then or a part of the error)
+    let table: [(&str, &str, &str, Result<&str, &str>); 16] = [
+        ("a b c", "b", "x", Ok("a x c")),
+        ("a\nb\nc\n", "b\n", "", Ok("a\nc\n")),
+        (code, "fn a() {\n    one();", "fn a() {\n    two();", Ok(&code.replacen("one", "two", 1))),
+        // Without blanks at the ends, then without outer ones; the new text is taken as it is.
+        (code, "    one();\n}\n\nfn b", "    two();  \n}\n\nfn b", Ok(&code.replacen("one();", "two();  ", 1))),
+        (code, "fn b() {\n    one();\n}", "fn b() {}", Ok("fn a() {\n    one();\n}\n\nfn b() {}\n")),
+        (code, "fn b() {\none();\n}\n", "\tx\n", Ok("fn a() {\n    one();\n}\n\n\tx\n")),
+        ("  x\ny\n", "x\n y", "  z", Ok("  z\n")),
+        (code, "one();", "two();", Err("stands 2 times, in lines 2, 6; take more lines")),
+        (code, "one();\n }", "x", Err("stands 2 times")),
+        (code, "nowhere", "x", Err("not in the file, and nothing like it")),
+        (code, "fn b() {\n    three();\n}", "x", Err("nearest to it is:\n     5\tfn b() {\n     6\t    one();")),
+        (code, "", "x", Err("old_text is empty")),
+        (code, "one", "one", Err("are the same")),
+        ("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", Ok("x\r\ny\r\nz\r\nc\r\n")),
+        ("a\r\nb\nc\n", "b\n", "x\n", Ok("a\r\nx\nc\n")),
+        ("\u{feff}a\n", "a", "grüße", Ok("\u{feff}grüße\n")),
+    ];
+    for (content, old, new, expect) in table {
+        let desk = Desk::with("f", content);
+        desk.read("f");
+        let said = desk.call("edit_file", json!({ "path": "f", "old_text": old, "new_text": new }));
+        match expect {
+            Ok(expect) => assert_eq!((desk.text("f").as_str(), said.is_ok()), (expect, true), "{old:?}: {said:?}"),
+            Err(part) => {
+                let why = said.expect_err(old);
+                assert!(why.contains(part) && desk.text("f") == content, "{old:?}: {why}");
+            }
+        }
+    }
+    let desk = Desk::with("f", "a b a");
+    desk.read("f");
+    let said = desk.call("edit_file", json!({ "path": "f", "old_text": "a", "new_text": "c", "all": true }));
+    let expect = "`f` is changed\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a b a\n\\ No newline at end of file\n+c b c\n\\ No newline at end of file\n";
+    assert_eq!(said.as_deref(), Ok(expect));
+    let wide = |text: &str| [vec![0xFF, 0xFE], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
+    desk.put("wide", wide("a\r\nb\r\n"));
+    desk.call("read_file", json!({ "path": "wide" })).expect_err("it is shown as binary");
+    desk.put("latin", b"gr\xfc\xdfe");
+    let refused = desk
+        .call("apply_patch", json!({ "patch": "*** Begin Patch\n*** Update File: latin\n@@\n-x\n+y\n*** End Patch" }));
+    assert!(refused.expect_err("it is no text").contains("is no text in UTF-8"));
+    let patch = "*** Begin Patch\n*** Update File: wide\n@@\n a\n-b\n+c\n*** End Patch";
+    desk.call("apply_patch", json!({ "patch": patch })).expect("it is changed");
+    assert_eq!(desk.bytes("wide"), Some(wide("a\r\nc\r\n")));
+}
+
+#[test]
+fn patch_is_applied_whole_or_not_at_all() {
+    let old = "one\ntwo\nthree\nfour\n  five \n“six” – 7\n";
+    // (the parts of an update, what the file is then or a part of the error)
+    let table: [(&str, Result<&str, &str>); 15] = [
+        ("@@\n two\n-three\n+3\n four", Ok(&old.replace("three", "3"))),
+        ("-two\n+2", Ok(&old.replace("two", "2"))),
+        ("@@ two\n-three\n+3", Ok(&old.replace("three", "3"))),
+        ("@@\n-one\n+1\n@@\n-four\n+4", Ok(&old.replace("one", "1").replace("four", "4"))),
+        ("@@\n-five\n+5", Ok(&old.replace("  five ", "5"))),
+        ("@@\n-\"six\" - 7\n+6", Ok(&old.replace("“six” – 7", "6"))),
+        ("@@\n+seven", Ok(&format!("{old}seven\n"))),
+        ("@@ two\n+2.5", Ok(&old.replace("two\n", "two\n2.5\n"))),
+        ("@@\n-\"six\" - 7\n*** End of File", Ok(&old.replace("“six” – 7\n", ""))),
+        ("@@\n-nowhere\n+x", Err("these lines are not in the file")),
+        ("@@ nowhere\n-one\n+x", Err("these lines are not in the file")),
+        ("@@\n-four\n+4\n@@\n-one\n+1", Err("these lines stand in line 1, before or within")),
+        ("@@\n one\n-two\n+2\n three\n@@\n two\n-three\n+3", Err("these lines")),
+        ("@@\n one", Err("changes nothing")),
+        ("@@\n*one", Err("begins with none of")),
+    ];
+    for (parts, expect) in table {
+        let desk = Desk::with("d/f", old);
+        let patch = format!("*** Begin Patch\n*** Add File: n/new\n+x\n*** Update File: d/f\n{parts}\n*** End Patch\n");
+        let said = desk.call("apply_patch", json!({ "patch": patch }));
+        match expect {
+            Ok(expect) => {
+                assert_eq!((desk.text("d/f").as_str(), said.is_ok()), (expect, true), "{parts}: {said:?}");
+                assert_eq!(desk.text("n/new"), "x\n");
+            }
+            Err(part) => {
+                let why = said.expect_err(parts);
+                assert!(why.contains(part), "{parts}: {why}");
+                assert_eq!((desk.text("d/f").as_str(), desk.bytes("n/new")), (old, None), "{parts}");
+            }
+        }
+    }
+    let desk = Desk::with("a", "a\n");
+    desk.put("b", "b\n");
+    let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: c/a\n@@\n-a\n+A\n*** Delete File: b\n*** End Patch";
+    desk.call("apply_patch", json!({ "patch": patch })).expect("it is applied");
+    assert_eq!((desk.text("c/a").as_str(), desk.bytes("a"), desk.bytes("b")), ("A\n", None, None));
+    for wrong in [
+        "",
+        "*** Begin Patch\n*** End Patch",
+        "*** Begin Patch\nx\n*** End Patch",
+        "*** Begin Patch\n*** Delete File: c/a",
+        "*** Begin Patch\n*** Add File: c/a\n+x\n*** End Patch",
+        "*** Begin Patch\n*** Delete File: x\n*** End Patch",
+        "*** Begin Patch\n*** Delete File: c/a\n*** Delete File: ./c/a\n*** End Patch",
+    ] {
+        desk.call("apply_patch", json!({ "patch": wrong })).expect_err(wrong);
+        assert_eq!(desk.text("c/a"), "A\n", "{wrong}");
+    }
+}
+
+#[test]
+fn file_that_was_not_read_as_it_is_is_not_written_over() {
+    let desk = Desk::with("f", "one\n");
+    let write = json!({ "path": "f", "content": "two\n" });
+    let edit = json!({ "path": "f", "old_text": "o", "new_text": "x" });
+    for (tool, args) in [("write_file", &write), ("edit_file", &edit)] {
+        assert_eq!(desk.call(tool, args.clone()).expect_err(tool), "`f` is there and was not read; read it first");
+    }
+    desk.read("f");
+    desk.put("f", "three\n");
+    let patch = json!({ "patch": "*** Begin Patch\n*** Update File: f\n@@\n-three\n+x\n*** End Patch" });
+    let gone = json!({ "path": "f" });
+    for (tool, args) in [("write_file", &write), ("edit_file", &edit), ("apply_patch", &patch), ("delete_file", &gone)]
+    {
+        let why = desk.call(tool, args.clone()).expect_err(tool);
+        assert_eq!(
+            (why.as_str(), desk.text("f").as_str()),
+            ("`f` was changed since it was read; read it again", "three\n")
+        );
+    }
+    desk.read("f");
+    desk.call("write_file", write).expect("it was read");
+    desk.call("edit_file", json!({ "path": "f", "old_text": "two", "new_text": "2" })).expect("its own text is known");
+    assert_eq!(desk.text("f"), "2\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn nothing_outside_the_folder_is_changed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let desk = Desk::with("f", "inside\n");
+    fs::create_dir(desk.place.path().join("out")).expect("a folder");
+    fs::write(desk.place.path().join("out/secret"), "secret\n").expect("a file");
+    for (from, to) in [("link", "../out/secret"), ("folder", "../out"), ("lost", "nowhere"), ("own", ".git")] {
+        symlink(to, desk.root().join(from)).expect("a link");
+    }
+    fs::create_dir(desk.root().join(".git")).expect("a folder");
+    let absolute = desk.place.path().join("out/new").to_string_lossy().into_owned();
+    let paths = [
+        "../out/secret",
+        "../out/new",
+        "link",
+        "folder/secret",
+        "folder/new",
+        "/etc/passwd",
+        &absolute,
+        "..",
+        ".",
+        "",
+        "a/../../out/x",
+        "lost",
+        "lost/x",
+        ".git/config",
+        ".GIT/hooks/x",
+        "own/x",
+        ".adjutant/rules",
+        "a/.Adjutant/rules",
+        "x/../.git/x",
+        "/proc/self/cwd/x",
+        "f/x",
+    ];
+    for path in paths {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch");
+        for (tool, args) in [
+            ("write_file", json!({ "path": path, "content": "x" })),
+            ("apply_patch", json!({ "patch": patch })),
+            ("move_file", json!({ "from": "f", "to": path })),
+            ("delete_file", json!({ "path": path })),
+        ] {
+            desk.call(tool, args).expect_err(&format!("{tool} {path}"));
+        }
+    }
+    let outside: Vec<_> = fs::read_dir(desk.place.path().join("out")).expect("a folder").collect();
+    assert_eq!((outside.len(), desk.text("f").as_str()), (1, "inside\n"));
+    assert_eq!(fs::read_to_string(desk.place.path().join("out/secret")).expect("a file"), "secret\n");
+    assert!(desk.changes().is_empty(), "nothing was noted");
+    // Permissions stay, a second name keeps the old text, and a name may be odd.
+    fs::set_permissions(desk.root().join("f"), fs::Permissions::from_mode(0o751)).expect("they are set");
+    fs::hard_link(desk.root().join("f"), desk.place.path().join("out/other")).expect("a name");
+    desk.read("f");
+    desk.call("write_file", json!({ "path": "f", "content": "new\n" })).expect("it is written");
+    assert_eq!(mode(&desk.root().join("f")) & 0o777, 0o751);
+    assert_eq!(fs::read_to_string(desk.place.path().join("out/other")).expect("a file"), "inside\n");
+    desk.call("write_file", json!({ "path": "a\nb\u{1b}", "content": "x" })).expect("it is written");
+    fs::set_permissions(desk.root(), fs::Permissions::from_mode(0o755)).expect("they are set");
+    let leftovers = desk.all().into_keys().filter(|name| name.contains(".tmp")).count();
+    assert_eq!(leftovers, 0);
+}
+
+#[test]
+fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
+    let desk = Desk::with("f", "one\n");
+    desk.read("f");
+    desk.call("write_file", json!({ "path": "f", "content": "two\n" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "new/deep/g", "content": "g\n" })).expect("it is written");
+    desk.put("f", "somebody's\n");
+    desk.put("new/theirs", "x");
+    let error = desk.undo.restore(&desk.files, &desk.changes()).expect_err("it was changed");
+    assert_eq!(error.kind(), ErrorKind::Undo);
+    assert_eq!(error.to_string(), "nothing was put back: f: somebody else changed it since");
+    assert_eq!(desk.text("new/deep/g"), "g\n");
+    desk.put("f", "two\n");
+    let restored = desk.undo.restore(&desk.files, &desk.changes()).expect("it is put back");
+    assert_eq!(restored, [Path::new("f"), Path::new("new/deep/g")]);
+    assert_eq!((desk.text("f").as_str(), desk.text("new/theirs").as_str()), ("one\n", "x"));
+    assert!(!desk.root().join("new/deep").exists());
+    assert!(desk.undo.restore(&desk.files, &desk.changes()).expect("all is as it was").is_empty());
+    let made_up = json!({ "path": "../x", "before": "../../etc/passwd", "after": null });
+    let change = FileChange::of_note("file.changed", &made_up).expect("it is one");
+    desk.undo.restore(&desk.files, &[change]).expect_err("a log that was made up leads nowhere");
+}
+
+/// What may be done to few files.
+fn step() -> impl Strategy<Value = (u8, usize, usize, String)> {
+    (0..5u8, 0..4usize, 0..4usize, "[a-c\n]{0,6}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn undo_puts_back_every_byte_whatever_was_done(steps in prop::collection::vec(step(), 1..20), keep in 0..4usize) {
+        const NAMES: [&str; 4] = ["a", "b/c", "b/d/e", "f"];
+        let desk = Desk::new();
+        NAMES.iter().take(keep).for_each(|name| desk.put(name, format!("{name}\n")));
+        let mut states = vec![(0, desk.all())];
+        for (what, one, other, text) in steps {
+            let (one, other) = (NAMES[one], NAMES[other]);
+            let _ = desk.call("read_file", json!({ "path": one }));
+            let _ = match what {
+                0 | 1 => desk.call("write_file", json!({ "path": one, "content": text })),
+                2 => desk.call("edit_file", json!({ "path": one, "old_text": "a", "new_text": text })),
+                3 => desk.call("delete_file", json!({ "path": one })),
+                _ => desk.call("move_file", json!({ "from": one, "to": other })),
+            };
+            states.push((desk.changes().len(), desk.all()));
+        }
+        let (changes, back) = (desk.changes(), states.len() / 2);
+        let files = |all: BTreeMap<String, (u32, Option<Vec<u8>>)>| {
+            all.into_iter().filter(|(_, (_, bytes))| bytes.is_some()).collect::<Vec<_>>()
+        };
+        // First back to the middle, then to the beginning: what was put back is not put back again.
+        let (middle, state) = states[back].clone();
+        desk.undo.restore(&desk.files, &changes[middle..]).expect("nobody else was there");
+        prop_assert_eq!(files(desk.all()), files(state));
+        desk.undo.restore(&desk.files, &changes[..middle]).expect("nobody else was there");
+        prop_assert_eq!(files(desk.all()), files(states[0].1.clone()));
+    }
+}

@@ -1,0 +1,1 @@
+//! The code blocks of `docs/hands.md`, compiled by the doc tests.
