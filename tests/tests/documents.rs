@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 21] = [
+const DOCUMENTS: [(&str, &str); 22] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
     ("CONTRIBUTING.md", ""),
     ("SECURITY.md", ""),
     ("docs/agents.md", "docs"),
+    ("docs/command.md", "docs"),
     ("docs/events.md", "docs"),
     ("docs/dependencies.md", "docs"),
     ("docs/hands.md", "docs"),

@@ -8,6 +8,7 @@ mod memory;
 mod run;
 mod sessions;
 mod skills;
+mod talk;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
@@ -23,15 +24,21 @@ pub(crate) use self::{
         Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Stop, Tell, Verify,
     },
     skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
+    talk::{Completions, Talk},
 };
 use crate::exit;
 
 /// Runs agents that answer from what their tools return.
+///
+/// Without a command it opens a conversation on the terminal: /help there shows what it knows.
 #[derive(Debug, Parser)]
-#[command(name = "adjutant", version, after_help = exit::TABLE)]
+#[command(name = "adjutant", version, after_help = exit::TABLE, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) talk: Talk,
 }
 
 /// The command to run.
@@ -68,6 +75,7 @@ pub(crate) enum Command {
     ///
     /// A key is never printed, only the name of its variable.
     Models(Models),
+    Completions(Completions),
     /// Runs the agent of a workspace in this process: what other commands begin.
     #[command(hide = true)]
     AgentHost(AgentHost),

@@ -7,7 +7,11 @@ use clap::Parser;
 use crate::{
     agent, agent_host, agents,
     args::{Args, Command},
-    board, init, manifest, memory, models, replay, resume, run, sessions, skills, trust, up,
+    board, completions,
+    exit::Exit,
+    init, manifest, memory, models,
+    problem::Problem,
+    replay, resume, run, sessions, skills, talk, trust, up,
 };
 
 /// Does what the arguments of this process say.
@@ -23,12 +27,13 @@ use crate::{
 /// | 124 | the deadline of `--timeout` ended the run |
 /// | 130 | the user ended the run with Ctrl-C |
 pub fn main() -> ExitCode {
-    let command = Args::parse().command;
+    let args = Args::parse();
+    let Some(command) = args.command else { return ended(talk::talk(&args.talk)) };
     if matches!(command, Command::Agent(_) | Command::Up(_)) {
         // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
         adjutant::runtime::host::hide_memory();
     }
-    let ended = match command {
+    ended(match command {
         Command::Run(args) => run::run(&args),
         Command::Resume(mut args) => resume::resume(&mut args),
         Command::Sessions(command) => sessions::sessions(command),
@@ -43,8 +48,12 @@ pub fn main() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Manifest(command) => manifest::manifest(command),
         Command::Models(args) => models::models(&args),
+        Command::Completions(args) => completions::completions(&args),
         Command::AgentHost(args) => agent_host::agent_host(&args.workspace),
-    };
+    })
+}
+
+fn ended(ended: Result<Exit, Problem>) -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(problem) => problem.report().into(),

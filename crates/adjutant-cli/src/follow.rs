@@ -42,7 +42,7 @@ pub(crate) async fn follow(
 ) -> Result<Followed, Problem> {
     // The place of a line that was printed is gone on from: no other record may ever have it.
     let mut running = if how.json && saving == Saving::Soon { running.saved() } else { running };
-    let mut saver = Saver { saving, due: None };
+    let mut saver = Saver::new(saving);
     loop {
         let event = match view.due(screen).filter(|_| saver.due.is_none()) {
             None => saver.next(&mut running).await,
@@ -167,30 +167,38 @@ impl View {
 }
 
 /// Makes durable what was shown of a reply that is not finished.
-struct Saver {
+pub(crate) struct Saver {
     saving: Saving,
     /// The time by which what was shown must be durable.
     due: Option<Instant>,
 }
 
 impl Saver {
-    async fn next(&mut self, running: &mut Running) -> Option<Event> {
+    pub(crate) fn new(saving: Saving) -> Self {
+        Self { saving, due: None }
+    }
+
+    /// The next event; what is due is made durable meanwhile.
+    ///
+    /// Cancel: nothing is lost.
+    pub(crate) async fn next(&mut self, running: &mut Running) -> Option<Event> {
         if let Some(due) = self.due {
             if due > Instant::now()
                 && let Ok(event) = timeout_at(due, running.next()).await
             {
                 return event;
             }
-            self.due = None;
             // The run itself tells what is wrong with its log.
             if running.acknowledge().await.is_err() {
                 self.saving = Saving::Never;
             }
+            self.due = None;
         }
         running.next().await
     }
 
-    fn shown(&mut self, kind: &EventKind) {
+    /// Something was shown.
+    pub(crate) fn shown(&mut self, kind: &EventKind) {
         match kind {
             EventKind::TextDelta { .. } | EventKind::ThinkingDelta { .. } if self.saving == Saving::Soon => {
                 self.due.get_or_insert_with(|| Instant::now() + SAVE_WITHIN);

@@ -39,7 +39,7 @@ fn tell() -> io::Result<()> {
 }
 
 /// The presses of Ctrl-C; none is lost between two looks.
-struct Presses {
+pub(crate) struct Presses {
     #[cfg(unix)]
     signal: tokio::signal::unix::Signal,
     #[cfg(windows)]
@@ -47,7 +47,7 @@ struct Presses {
 }
 
 impl Presses {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         #[cfg(unix)]
         let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
         #[cfg(windows)]
@@ -55,7 +55,7 @@ impl Presses {
         Ok(Self { signal })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         if self.signal.recv().await.is_none() {
             // Nothing will ever come.
             std::future::pending::<()>().await;

@@ -1,6 +1,6 @@
 //! `adjutant resume`: goes on with a run that waits, or that was left in its middle.
 
-mod answers;
+pub(crate) mod answers;
 
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 

@@ -121,15 +121,20 @@ async fn session(
             }
         }
         Err(error) if error.kind == JournalErrorKind::Missing => {
-            let mut about = SessionMeta { agent: Some(made.name().into()), ..SessionMeta::default() };
-            about.labels.insert(named::label(root)?.into());
-            about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));
-            sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;
+            create(&sessions, &kept.name, root, made).await?;
             screen.tell(&format!("session: {name} (new)"));
         }
         Err(error) => return Err(trouble::of_journal(&error)),
     }
     Ok(kept)
+}
+
+/// Makes a session of a directory.
+pub(crate) async fn create(sessions: &Sessions, name: &LogId, root: &Path, made: &RunManifest) -> Result<(), Problem> {
+    let mut about = SessionMeta { agent: Some(made.name().into()), ..SessionMeta::default() };
+    about.labels.insert(named::label(root)?.into());
+    about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));
+    sessions.create(name, about).await.map_err(|error| trouble::of_session(&error, &name.0)).map(drop)
 }
 
 /// Looks at how the newest run of a session was left: one that waits for answers is not passed over.
@@ -162,7 +167,7 @@ pub(crate) async fn ask(sessions: &Sessions, info: &LogInfo, made: &RunManifest)
 }
 
 /// A name for a new session of a directory.
-fn new_name(root: &Path) -> LogId {
+pub(crate) fn new_name(root: &Path) -> LogId {
     let root = root.canonicalize().unwrap_or_default();
     let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');

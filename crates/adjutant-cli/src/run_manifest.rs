@@ -21,6 +21,7 @@ use crate::{
     args::{AgentChoice, How, MaxTurns},
     exit::Exit,
     near,
+    notes::Notes,
     problem::Problem,
     screen::Screen,
     taught,
@@ -53,6 +54,8 @@ pub(crate) struct RunManifest {
     pub(crate) answer: Option<Output<Value>>,
     /// The tools whose calls wait for approval.
     pub(crate) asked: BTreeSet<String>,
+    /// What the project says to agents.
+    pub(crate) notes: Notes,
     agent_files: AgentFiles,
 }
 
@@ -70,13 +73,15 @@ impl RunManifest {
         let skills = taught::find(&how.taught, root)?;
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
-        manifest.agents = agents(how, &agent_files, &skills)?;
+        let notes = Notes::of(root);
+        manifest.agents = agents(how, &agent_files, &skills, &notes)?;
         manifest.entry_agent = manifest.agents[0].name.clone();
         manifest.name = manifest.entry_agent.clone();
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
         manifest.memory = how.memory.as_deref().map(MemorySpec::learning);
         manifest.sessions.durability = how.durability.map(Into::into);
-        Self { manifest, files, skills, answer, asked: BTreeSet::new(), agent_files }.asking(how.ask.iter().cloned())
+        Self { manifest, files, skills, answer, asked: BTreeSet::new(), notes, agent_files }
+            .asking(how.ask.iter().cloned())
     }
 
     /// Lets calls of these tools wait for approval too.
@@ -97,6 +102,7 @@ impl RunManifest {
 
     /// Tells what is wrong or noteworthy with skills and agents.
     pub(crate) fn tell(&self, screen: &Screen) {
+        self.notes.told.iter().for_each(|line| screen.tell(line));
         for (what, lines) in [
             ("skills", self.skills.findings().iter().map(taught::line).collect()),
             ("agents", self.agent_files.findings.clone()),
@@ -121,7 +127,7 @@ impl RunManifest {
 }
 
 /// The agent that answers, and then those that it can give tasks to.
-fn agents(how: &How, files: &AgentFiles, skills: &Skills) -> Result<Vec<AgentSpec>, Problem> {
+fn agents(how: &How, files: &AgentFiles, skills: &Skills, notes: &Notes) -> Result<Vec<AgentSpec>, Problem> {
     let (mut lead, mut others) = (None, Vec::new());
     for definition in &files.used {
         check(definition, &how.agents, skills)?;
@@ -135,7 +141,7 @@ fn agents(how: &How, files: &AgentFiles, skills: &Skills) -> Result<Vec<AgentSpe
     let mut lead = match (lead, &how.agents.agent) {
         (Some(lead), _) => lead,
         (None, Some(name)) => return Err(missing(name, files)),
-        (None, None) => usual(&others),
+        (None, None) => usual(&others, notes),
     };
     lead.max_turns = match (how.max_turns, lead.max_turns) {
         (MaxTurns::AtMost(turns), own) => Some(own.map_or(turns, |own| own.min(turns))),
@@ -159,13 +165,13 @@ fn agents(how: &How, files: &AgentFiles, skills: &Skills) -> Result<Vec<AgentSpe
 }
 
 /// The agent that answers without another one's file.
-fn usual(others: &[AgentSpec]) -> AgentSpec {
+fn usual(others: &[AgentSpec], notes: &Notes) -> AgentSpec {
     let mut agent = AgentSpec::default();
     agent.name = NAME.into();
     while others.iter().any(|other| other.name == agent.name) {
         agent.name = format!("{}-lead", agent.name).into();
     }
-    agent.instructions = Some(Instructions::Text(INSTRUCTIONS.into()));
+    agent.instructions = Some(Instructions::Text(format!("{INSTRUCTIONS}{}", notes.text).into()));
     agent.toolboxes = vec![ToolboxChoice::Name(FILES.into())];
     agent.skills = vec!["*".into()];
     agent

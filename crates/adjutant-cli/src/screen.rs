@@ -8,7 +8,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{exit::Exit, plain, problem::Problem, show::DisplayLine};
+use crate::{exit::Exit, paper::Paper, plain, problem::Problem, show::DisplayLine};
 
 /// The time between two turns of the spinner.
 const TICK: Duration = Duration::from_millis(100);
@@ -31,6 +31,8 @@ pub(crate) struct Screen {
     /// True if the answer goes to a terminal, which text of others must not steer.
     terminal: bool,
     live: Option<LiveLines>,
+    /// The paper of a conversation, which takes everything.
+    paper: Option<Paper>,
 }
 
 /// Lines that change, below everything else; the first one turns.
@@ -79,7 +81,17 @@ impl Screen {
             Chatter::Spinner if !io::stderr().is_terminal() => Chatter::Lines,
             chatter => chatter,
         };
-        Self { chatter, terminal: io::stdout().is_terminal(), live: None }
+        Self { chatter, terminal: io::stdout().is_terminal(), live: None, paper: None }
+    }
+
+    /// The screen of a conversation.
+    pub(crate) fn of_talk(paper: Paper) -> Self {
+        Self { chatter: Chatter::Spinner, terminal: true, live: None, paper: Some(paper) }
+    }
+
+    /// The paper of a conversation, if it is one.
+    pub(crate) fn paper(&mut self) -> Option<&mut Paper> {
+        self.paper.as_mut()
     }
 
     /// Shows a line.
@@ -113,6 +125,10 @@ impl Screen {
     /// # Errors
     /// If that is not possible.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        if let Some(paper) = &mut self.paper {
+            paper.say(text);
+            return Ok(());
+        }
         self.rest();
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -128,6 +144,9 @@ impl Screen {
 
     /// Writes a line to standard error.
     pub(crate) fn insist(&self, text: &str) {
+        if let Some(paper) = &self.paper {
+            return paper.tell(text);
+        }
         // An answer is worth having without what stands beside it.
         let write = || drop(writeln!(io::stderr().lock(), "{}", plain::stream(text)));
         match &self.live {
@@ -138,6 +157,9 @@ impl Screen {
 
     /// Takes the spinner away, and what stands below it.
     pub(crate) fn rest(&mut self) {
+        if let Some(paper) = &mut self.paper {
+            paper.rest();
+        }
         if let Some(live) = self.live.take() {
             live.lines.iter().rev().for_each(ProgressBar::finish_and_clear);
             // A line that cannot be cleared is gone with the terminal.
@@ -157,7 +179,10 @@ impl Screen {
 
     /// Draws these lines in place of those that were drawn last, with the spinner at the first, if there is one.
     fn draw(&mut self, lines: &[String]) {
-        if self.is_live() {
+        if let Some(paper) = &mut self.paper {
+            let more = if lines.len() > 1 { format!(", {} agents", lines.len() - 1) } else { String::new() };
+            paper.wait(&format!("{}{more}", lines.first().map_or("", String::as_str)));
+        } else if self.is_live() {
             self.live.get_or_insert_with(LiveLines::new).set(lines);
         }
     }

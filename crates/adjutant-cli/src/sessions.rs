@@ -2,10 +2,10 @@
 
 mod carry;
 mod diff;
-mod list;
+pub(crate) mod list;
 mod show;
 mod talk;
-mod tend;
+pub(crate) mod tend;
 
 use adjutant::agent::LogId;
 

@@ -11,7 +11,7 @@ use std::{
 
 use adjutant::{
     agent::{Journal, JournalError, KvStore, LogId, Memory, Sessions},
-    llm::private,
+    llm::{SystemWorld, private},
     runtime::Store as Opened,
     store::{JsonlJournal, Postgres, Sqlite},
 };
@@ -85,6 +85,11 @@ impl Store {
             let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed));
         }
         Ok(Self { opened, server, option })
+    }
+
+    /// A store in memory, which nothing outlives.
+    pub(crate) fn in_memory() -> Self {
+        Self { opened: Opened::memory_only(SystemWorld), server: None, option: String::new() }
     }
 
     /// The sessions in it.
@@ -164,7 +169,7 @@ fn only_sessions(wanted: &str) -> Problem {
 }
 
 /// Returns the folder of the sessions if no other is named; the folder is made, for the user alone.
-fn usual() -> Result<PathBuf, Problem> {
+pub(crate) fn usual() -> Result<PathBuf, Problem> {
     let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
     let Some(folder) = data.map(|data| data.join("adjutant")) else {

@@ -28,6 +28,13 @@ impl Took {
         let cost = result.cost.and(result.total_cost);
         Self { turns, calls, usage: result.total_usage, cost }
     }
+
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let cost = self.cost.zip(other.cost).map(|(one, other)| one + other);
+        let (turns, calls) = (self.turns + other.turns, self.calls + other.calls);
+        Self { turns, calls, usage: self.usage + other.usage, cost }
+    }
 }
 
 impl fmt::Display for Took {

@@ -147,7 +147,7 @@ fn denial(args: &Resume, pause: &Pause) -> Answer {
 }
 
 /// Reads a text as an answer: a result, an extension, or a value, which is the text itself if that fits, else JSON.
-fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
+pub(crate) fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
     match pause.ask.kind {
         AskKind::External => Ok(Answer::Return { result: CallResult::ok(text).into() }),
         AskKind::Limit => match text.trim().parse() {
@@ -190,7 +190,7 @@ mod tests {
     #[track_caller]
     fn check(args: &[&str], expect: Result<&[(&str, Answer)], &str>) {
         let args = ["adjutant", "resume", "x"].iter().chain(args);
-        let Command::Resume(args) = Args::parse_from(args).command else { unreachable!("it is `resume`") };
+        let Some(Command::Resume(args)) = Args::parse_from(args).command else { unreachable!("it is `resume`") };
         let found = answers(&args, &pauses()).map_err(|problem| problem.to_string());
         let found = found.map(|all| all.into_iter().map(|it| (it.pause, it.answer)).collect());
         let expect = expect.map(|answers| {

@@ -103,7 +103,8 @@ fn json(info: &LogInfo) -> String {
     plain::json_line(value)
 }
 
-fn table(logs: &[LogInfo]) -> String {
+/// The sessions as a table with heads; empty if there are none.
+pub(crate) fn table(logs: &[LogInfo]) -> String {
     if logs.is_empty() {
         return String::new();
     }

@@ -19,6 +19,10 @@ mod sessions;
 mod skills;
 #[cfg(unix)]
 mod stopping;
+#[cfg(unix)]
+mod talk;
+#[cfg(unix)]
+mod terminal;
 mod trying;
 #[cfg(unix)]
 mod up;

@@ -1,0 +1,109 @@
+//! What stands above the line of a conversation: Markdown as it comes, lines beside it, and the row of what is going on.
+
+pub(crate) mod input;
+mod markdown;
+pub(crate) mod style;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use self::{
+    input::{Board, Pen},
+    markdown::Markdown,
+    style::Style,
+};
+use crate::plain;
+
+/// The shortest wait whose time is told.
+const TOLD_FROM: Duration = Duration::from_secs(2);
+
+/// The paper that a conversation is printed on.
+pub(crate) struct Paper {
+    pub(crate) style: Style,
+    pen: Pen,
+    board: Arc<Board>,
+    markdown: Markdown,
+    /// What is waited for, and since when.
+    busy: Option<(String, Instant)>,
+    /// The time of the wait that is shown, in seconds.
+    shown: u64,
+}
+
+impl Paper {
+    pub(crate) fn new(style: Style, pen: Pen, board: Arc<Board>) -> Self {
+        Self { style, pen, board, markdown: Markdown::new(style), busy: None, shown: 0 }
+    }
+
+    /// Prints a piece of what is said, as far as its rows are whole.
+    pub(crate) fn say(&mut self, text: &str) {
+        let rows = self.markdown.push(&plain::stream(text));
+        self.print(rows);
+    }
+
+    /// Ends what is said.
+    pub(crate) fn end(&mut self) {
+        let rows = self.markdown.end();
+        self.print(rows);
+    }
+
+    /// Prints lines beside what is said.
+    pub(crate) fn tell(&self, text: &str) {
+        let text = plain::stream(text);
+        let marked = |line: &str| match line.chars().next() {
+            Some('✗') => self.style.removed(line),
+            Some('?') => self.style.asks(line),
+            _ if ["error:", "warning:"].iter().any(|it| line.starts_with(it)) => self.style.removed(line),
+            _ => self.style.dim(line),
+        };
+        self.print(text.lines().map(|line| marked(line) + "\n").collect());
+    }
+
+    /// Prints lines that are marked already, and harmless.
+    pub(crate) fn print(&self, rows: String) {
+        if !rows.is_empty() {
+            self.pen.print(rows);
+        }
+    }
+
+    /// Shows what is waited for.
+    pub(crate) fn wait(&mut self, what: &str) {
+        if self.busy.as_ref().is_none_or(|(busy, _)| busy != what) {
+            self.busy = Some((what.to_owned(), Instant::now()));
+            self.draw();
+        }
+    }
+
+    /// Draws the time of the wait, if it has changed.
+    pub(crate) fn tick(&mut self) {
+        let seconds = self.busy.as_ref().map_or(0, |(_, since)| since.elapsed().as_secs());
+        if seconds != self.shown && seconds >= TOLD_FROM.as_secs() {
+            self.draw();
+        }
+    }
+
+    /// Nothing is waited for any more.
+    pub(crate) fn rest(&mut self) {
+        self.end();
+        if self.busy.take().is_some() {
+            self.draw();
+        }
+    }
+
+    fn draw(&mut self) {
+        let status = self.busy.as_ref().map(|(what, since)| {
+            let elapsed = since.elapsed();
+            self.shown = elapsed.as_secs();
+            let time = if elapsed < TOLD_FROM { String::new() } else { format!(" {} s", elapsed.as_secs()) };
+            format!("… {}{time} (Esc interrupts)", plain::line(what))
+        });
+        self.board.set_status(status.unwrap_or_default());
+        self.pen.redraw();
+    }
+}
+
+impl fmt::Debug for Paper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Paper").field("busy", &self.busy).finish_non_exhaustive()
+    }
+}

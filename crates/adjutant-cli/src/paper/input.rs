@@ -1,0 +1,348 @@
+//! The line that a person types on, below what is printed: a thread of its own reads it, whatever else goes on.
+
+use std::{
+    borrow::Cow,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use rustyline::{
+    Cmd, ColorMode, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
+    ExternalPrinter, Helper, KeyEvent, Movement, RepeatCount,
+    completion::Completer,
+    error::ReadlineError,
+    highlight::Highlighter,
+    hint::Hinter,
+    history::FileHistory,
+    validate::{ValidationContext, ValidationResult, Validator},
+};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::style::{Style, cut};
+use crate::{exit::Exit, problem::Problem};
+
+/// The row of what is going on, and the line that is typed on.
+const PROMPT: &str = "\n› ";
+/// The time after which Esc is no longer the beginning of another key.
+const ESC_WITHIN_MS: u16 = 40;
+/// The number of texts that may wait to be printed.
+const MAX_PRINTS: usize = 256;
+/// The time that what was printed last may take to be seen at the end.
+const PRINTED_WITHIN: Duration = Duration::from_millis(500);
+/// Prints nothing, and lets the row above the line be drawn anew: one row up, and down again.
+const REDRAW: &str = "\x1b[A\n";
+
+/// Something that the person did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// A line.
+    Line {
+        text: String,
+        /// True if it was begun after the question that is open was shown, so that it may be an answer to it.
+        answers: bool,
+        /// True if it is the arguments of a call, changed.
+        edited: bool,
+    },
+    /// The wish that what is at work stops.
+    Interrupt,
+    /// The wish to leave.
+    End,
+}
+
+/// The state that the thread of the line and the conversation share.
+#[derive(Debug)]
+pub(crate) struct Board {
+    style: Style,
+    status: Mutex<String>,
+    /// The arguments of the call that is asked about, empty if it has none; none if nothing is asked.
+    asked: Mutex<Option<String>>,
+    /// True while a run is at work.
+    busy: AtomicBool,
+    /// True if nothing is typed.
+    blank: AtomicBool,
+    /// True if what is typed was begun before the question that is open.
+    earlier: AtomicBool,
+    /// True while a typed line is being taken over: its row of what is going on is over.
+    taken: AtomicBool,
+}
+
+/// The line, and the printer above it.
+pub(crate) struct Input {
+    pub(crate) board: Arc<Board>,
+    typed: UnboundedReceiver<Typed>,
+    pub(crate) sender: UnboundedSender<Typed>,
+    pub(crate) pen: Pen,
+    /// What reads the lines, until it begins.
+    reader: Option<Box<Reader>>,
+}
+
+/// Prints above the line.
+#[derive(Debug, Clone)]
+pub(crate) struct Pen(mpsc::SyncSender<Sheet>);
+
+/// What the thread of the printer gets.
+#[derive(Debug)]
+enum Sheet {
+    Lines(String),
+    /// What came before is printed: that is told here.
+    Printed(mpsc::Sender<()>),
+}
+
+impl Pen {
+    /// Prints whole lines.
+    pub(crate) fn print(&self, lines: String) {
+        // Nobody reads any more: the conversation ends by itself.
+        let _ = self.0.send(Sheet::Lines(lines));
+    }
+
+    /// Waits until everything so far is printed.
+    fn flush(&self) {
+        let (printed, is_printed) = mpsc::channel();
+        // A printer that waits for a line that nobody reads any more has nothing that matters.
+        if self.0.send(Sheet::Printed(printed)).is_ok() {
+            let _ = is_printed.recv_timeout(PRINTED_WITHIN);
+        }
+    }
+
+    /// Draws the row of what is going on anew.
+    pub(crate) fn redraw(&self) {
+        // One of several that wait is enough.
+        let _ = self.0.try_send(Sheet::Lines(REDRAW.to_owned()));
+    }
+}
+
+impl Board {
+    /// Says what is going on, without drawing it.
+    pub(crate) fn set_status(&self, status: String) {
+        *lock(&self.status) = status;
+    }
+
+    pub(crate) fn set_busy(&self, busy: bool) {
+        self.busy.store(busy, Relaxed);
+    }
+
+    /// Something is asked, or nothing any more; what is being typed is no answer to it.
+    pub(crate) fn ask(&self, args: Option<String>) {
+        self.earlier.store(args.is_some() && !self.blank.load(Relaxed), Relaxed);
+        *lock(&self.asked) = args;
+    }
+}
+
+impl Input {
+    /// A line with the history of this file and these commands; nothing is read yet.
+    ///
+    /// # Errors
+    /// `Usage` if the terminal cannot do it.
+    pub(crate) fn new(
+        style: Style,
+        history: Option<PathBuf>,
+        commands: &'static [(&str, &str)],
+        is_end: fn(&str) -> bool,
+    ) -> Result<Self, Problem> {
+        let wrong = |error: ReadlineError| {
+            let problem = Problem::new(Exit::Usage, "a conversation needs a terminal on which a line can be edited");
+            problem.cause(&error).hint("`adjutant run PROMPT` needs none")
+        };
+        let board = Arc::new(Board {
+            style,
+            status: Mutex::default(),
+            asked: Mutex::default(),
+            busy: AtomicBool::new(false),
+            blank: AtomicBool::new(true),
+            earlier: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
+        });
+        let (sender, typed) = unbounded_channel();
+        let config = Config::builder()
+            .auto_add_history(false)
+            // What is coloured is our own business.
+            .color_mode(ColorMode::Forced)
+            .keyseq_timeout(Some(ESC_WITHIN_MS))
+            .build();
+        let mut editor = Editor::<Line, FileHistory>::with_config(config).map_err(wrong)?;
+        editor.set_helper(Some(Line { board: Arc::clone(&board), commands }));
+        let keys = || Box::new(Keys { board: Arc::clone(&board), sender: sender.clone() });
+        editor.bind_sequence(KeyEvent::from('\x1b'), EventHandler::Conditional(keys()));
+        editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(keys()));
+        editor.bind_sequence(KeyEvent::alt('\r'), EventHandler::Simple(Cmd::Newline));
+        if let Some(history) = &history {
+            // There is none yet.
+            let _ = editor.load_history(history);
+        }
+        let mut printer = editor.create_external_printer().map_err(wrong)?;
+        let (pen, prints) = mpsc::sync_channel::<Sheet>(MAX_PRINTS);
+        thread::spawn(move || {
+            for sheet in prints {
+                match sheet {
+                    Sheet::Lines(lines) => drop(printer.print(lines)),
+                    Sheet::Printed(printed) => drop(printed.send(())),
+                }
+            }
+        });
+        let reader = Reader { editor, board: Arc::clone(&board), sender: sender.clone(), history, is_end };
+        Ok(Self { board, typed, sender, pen: Pen(pen), reader: Some(Box::new(reader)) })
+    }
+
+    /// Begins to read lines, below what was printed so far.
+    pub(crate) fn begin(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            self.pen.flush();
+            thread::spawn(move || reader.read());
+        }
+    }
+
+    /// Waits for something that the person does.
+    pub(crate) async fn next(&mut self) -> Typed {
+        self.typed.recv().await.unwrap_or(Typed::End)
+    }
+
+    /// Waits until everything is printed.
+    pub(crate) fn finish(&self) {
+        self.pen.flush();
+    }
+}
+
+/// The thread that reads lines.
+struct Reader {
+    editor: Editor<Line, FileHistory>,
+    board: Arc<Board>,
+    sender: UnboundedSender<Typed>,
+    history: Option<PathBuf>,
+    /// True for a line that ends everything.
+    is_end: fn(&str) -> bool,
+}
+
+impl Reader {
+    /// Reads line after line until the person leaves.
+    fn read(mut self) {
+        let (mut initial, mut is_leaving) = (None::<String>, false);
+        loop {
+            let edited = initial.is_some();
+            let board = &self.board;
+            board.blank.store(!edited, Relaxed);
+            board.earlier.store(false, Relaxed);
+            board.taken.store(false, Relaxed);
+            let line = match initial.take() {
+                Some(text) => self.editor.readline_with_initial(PROMPT, (&text, "")),
+                None => self.editor.readline(PROMPT),
+            };
+            let typed = match line {
+                Ok(text) if (self.is_end)(&text) => Typed::End,
+                Ok(text) => {
+                    let answers = !self.board.earlier.load(Relaxed);
+                    let asked = lock(&self.board.asked).clone();
+                    if let Some(args) = asked.filter(|args| !args.is_empty())
+                        && answers
+                        && matches!(text.trim(), "e" | "edit")
+                    {
+                        initial = Some(args);
+                        continue;
+                    }
+                    self.keep(&text, edited);
+                    Typed::Line { text, answers, edited }
+                }
+                Err(ReadlineError::Interrupted) if is_leaving => Typed::End,
+                Err(ReadlineError::Interrupted) => Typed::Interrupt,
+                Err(_) => Typed::End,
+            };
+            is_leaving = typed == Typed::Interrupt;
+            let is_over = typed == Typed::End;
+            if self.sender.send(typed).is_err() || is_over {
+                return;
+            }
+        }
+    }
+
+    /// Keeps a line in the history; an answer is none.
+    fn keep(&mut self, text: &str, edited: bool) {
+        let is_answer = lock(&self.board.asked).is_some() || edited;
+        // A history that cannot be kept is none.
+        if !is_answer
+            && self.editor.add_history_entry(text).is_ok_and(|is_new| is_new)
+            && let Some(path) = &self.history
+        {
+            let _ = self.editor.append_history(path);
+        }
+    }
+}
+
+/// Esc and Ctrl-C.
+struct Keys {
+    board: Arc<Board>,
+    sender: UnboundedSender<Typed>,
+}
+
+impl ConditionalEventHandler for Keys {
+    fn handle(&self, event: &Event, _: RepeatCount, _: bool, cx: &EventContext<'_>) -> Option<Cmd> {
+        if self.board.busy.load(Relaxed) {
+            // What is typed stays.
+            let _ = self.sender.send(Typed::Interrupt);
+            return Some(Cmd::Noop);
+        }
+        let is_escape = event.get(0).is_some_and(|key| *key == KeyEvent::from('\x1b'));
+        Some(match (is_escape, cx.line().is_empty()) {
+            (true, _) => Cmd::Noop,
+            (false, false) => Cmd::Kill(Movement::WholeBuffer),
+            (false, true) => Cmd::Interrupt,
+        })
+    }
+}
+
+/// How the line looks.
+struct Line {
+    board: Arc<Board>,
+    /// The commands, each with what it does.
+    commands: &'static [(&'static str, &'static str)],
+}
+
+impl Helper for Line {}
+
+impl Hinter for Line {
+    type Hint = String;
+
+    /// No hint: it is called with what is typed, which is good to know.
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
+        self.board.blank.store(line.is_empty(), Relaxed);
+        if line.is_empty() {
+            self.board.earlier.store(false, Relaxed);
+        }
+        None
+    }
+}
+
+impl Highlighter for Line {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, _: &'p str, _: bool) -> Cow<'b, str> {
+        let status = if self.board.taken.load(Relaxed) { String::new() } else { lock(&self.board.status).clone() };
+        let style = self.board.style;
+        let width = style.width().saturating_sub(1);
+        Cow::Owned(format!("{}\n{} ", style.dim(&cut(&status, width)), style.bold("›")))
+    }
+}
+
+impl Validator for Line {
+    fn validate(&self, _: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        self.board.taken.store(true, Relaxed);
+        // A message, so that it is drawn once more.
+        Ok(ValidationResult::Valid(Some(String::new())))
+    }
+}
+
+impl Completer for Line {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        let typed = line.get(..pos).unwrap_or_default();
+        let found = self.commands.iter().map(|(name, _)| *name).filter(|name| name.starts_with(typed));
+        Ok((0, if typed.starts_with('/') { found.map(str::to_owned).collect() } else { Vec::new() }))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,99 @@
+//! Colours and widths of a conversation, where the terminal wants them.
+
+use std::env;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The width where the terminal tells none.
+const USUAL_WIDTH: usize = 80;
+/// The widest lines that are written: longer ones are hard to read.
+const MAX_WIDTH: usize = 100;
+
+/// The way in which text is marked on this terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Style {
+    is_coloured: bool,
+    /// The width, if it is not that of the terminal.
+    width: Option<usize>,
+}
+
+impl Style {
+    /// Marks as the environment wishes: nothing if `NO_COLOR` is set.
+    pub(crate) fn of_terminal() -> Self {
+        Self { is_coloured: env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), width: None }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn test(is_coloured: bool, width: usize) -> Self {
+        Self { is_coloured, width: Some(width) }
+    }
+
+    /// True if text is marked at all.
+    pub(crate) fn is_coloured(self) -> bool {
+        self.is_coloured
+    }
+
+    /// The number of columns of a line.
+    pub(crate) fn width(self) -> usize {
+        let columns = || console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        self.width.or_else(columns).filter(|it| *it > 0).unwrap_or(USUAL_WIDTH).clamp(10, MAX_WIDTH)
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.sgr("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.sgr("2", text)
+    }
+
+    pub(crate) fn code(self, text: &str) -> String {
+        self.sgr("36", text)
+    }
+
+    pub(crate) fn added(self, text: &str) -> String {
+        self.sgr("32", text)
+    }
+
+    pub(crate) fn removed(self, text: &str) -> String {
+        self.sgr("31", text)
+    }
+
+    pub(crate) fn asks(self, text: &str) -> String {
+        self.sgr("1;33", text)
+    }
+
+    /// A text between these marks; the text must be harmless.
+    pub(crate) fn sgr(self, marks: &str, text: &str) -> String {
+        if !self.is_coloured || text.is_empty() || marks.is_empty() {
+            return text.to_owned();
+        }
+        format!("\x1b[{marks}m{text}\x1b[0m")
+    }
+}
+
+/// The columns that a text takes.
+pub(crate) fn width_of(text: &str) -> usize {
+    text.width()
+}
+
+/// The columns that a character takes.
+pub(crate) fn width_of_char(character: char) -> usize {
+    if character == '\t' { 4 } else { character.width().unwrap_or_default() }
+}
+
+/// A text in at most so many columns.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if width_of(text) <= columns {
+        return text.to_owned();
+    }
+    let (mut used, mut short) = (1, String::new());
+    for character in text.chars() {
+        used += width_of_char(character);
+        if used > columns {
+            break;
+        }
+        short.push(character);
+    }
+    short + "…"
+}

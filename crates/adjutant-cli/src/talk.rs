@@ -1,0 +1,272 @@
+//! `adjutant` without a command: a conversation on a terminal, in a session that is kept.
+
+mod ask;
+mod attach;
+mod command;
+mod diff;
+mod fold;
+mod stretch;
+
+use std::{
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use adjutant::{
+    Cancel,
+    agent::{LogId, LogInfo, Run, Seq},
+    llm::Entry,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use self::{
+    ask::Question,
+    fold::Fold,
+    stretch::{Next, Stretch},
+};
+use crate::{
+    args,
+    chosen_model::{ChosenModel, Tape},
+    exit::Exit,
+    interrupt::Presses,
+    job::Job,
+    named,
+    paper::{
+        Paper,
+        input::{Input, Typed},
+        style::Style,
+    },
+    plain,
+    problem::Problem,
+    run,
+    run_manifest::RunManifest,
+    screen::Screen,
+    store::{self, Store, StoredRun},
+    summary::Took,
+    trouble,
+    work::work,
+};
+
+/// The largest number of characters of what was said before that is shown again.
+const MAX_RECALLED: usize = 2_000;
+
+/// Converses until the person leaves.
+pub(crate) fn talk(args: &args::Talk) -> Result<Exit, Problem> {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        let problem = Problem::new(Exit::Usage, "a conversation needs a terminal");
+        return Err(problem.hint("`adjutant run PROMPT` needs none; `adjutant --help` shows all commands"));
+    }
+    work(converse(args))
+}
+
+/// A conversation: what stays the same while models and sessions change.
+struct Talk<'a> {
+    args: &'a args::Talk,
+    root: PathBuf,
+    store: Store,
+    name: LogId,
+    models: Vec<String>,
+    /// The tools that the session asks about.
+    asked: Vec<String>,
+    /// How the session was left; none if it is new, or once it is gone on with.
+    left: Option<Run>,
+    /// What all its runs took.
+    took: Option<Took>,
+}
+
+async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
+    let root = args.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    let store = if args.ephemeral { Store::in_memory() } else { Store::open(&args.at).await? };
+    let mut talk = Talk::new(args, root, store).await?;
+    // Before the terminal changes: what is wrong with the command line is said as always.
+    let mut how = args.how(&talk.models);
+    let mut made = Some(talk.make(&how).await?);
+    let history = if args.ephemeral { None } else { store::usual().ok().map(|file| file.with_file_name("history")) };
+    let style = Style::of_terminal();
+    let mut input = Input::new(style, history, &command::NAMES, command::is_end)?;
+    listen(&input)?;
+    let mut screen = Screen::of_talk(Paper::new(style, input.pen.clone(), Arc::clone(&input.board)));
+    let mut next = Next::Again;
+    let ended = loop {
+        if let Next::Model(names) = &next {
+            how = args.how(&names.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+        }
+        let stretch = match made.take() {
+            Some(made) => Ok(made),
+            None => talk.make(&how).await,
+        };
+        let job = match stretch {
+            Ok((made, model)) => talk.job(&how, made, model, &screen).await,
+            Err(problem) => Err(problem),
+        };
+        match job {
+            Ok((job, asked, wished)) => {
+                talk.models.clone_from(&how.models);
+                input.begin();
+                next = Stretch::new(&mut talk, &job, asked, wished, &mut input, &mut screen).go().await;
+                job.close().await;
+                if matches!(next, Next::Leave) {
+                    break Ok(Exit::Finished);
+                }
+            }
+            // The model that was named cannot be had: the one before it goes on.
+            Err(problem) if matches!(next, Next::Model(_)) => {
+                screen.insist(problem.to_string().trim_end());
+                (next, how) = (Next::Again, args.how(&talk.models));
+            }
+            Err(problem) => break Err(problem),
+        }
+    };
+    if let Some(took) = &talk.took {
+        let again = if args.ephemeral {
+            String::new()
+        } else {
+            format!("; `adjutant -c` goes on with {}", plain::line(&talk.name.0))
+        };
+        screen.tell(&format!("in all: {took}{again}"));
+    }
+    input.finish();
+    ended
+}
+
+/// Lets Ctrl-C count that comes while no line is read, or from outside.
+fn listen(input: &Input) -> Result<(), Problem> {
+    let wrong = |error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error);
+    let (mut presses, sender) = (Presses::new().map_err(wrong)?, input.sender.clone());
+    tokio::spawn(async move {
+        loop {
+            presses.next().await;
+            if sender.send(Typed::Interrupt).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// What a stretch of a conversation needs: its job, what its runs ask, and the wish to fold.
+type Made<'h> = (Job<'h>, mpsc::UnboundedReceiver<Question>, Arc<AtomicBool>);
+
+impl<'a> Talk<'a> {
+    /// Finds the session that is gone on with, or takes a new name.
+    async fn new(args: &'a args::Talk, root: PathBuf, store: Store) -> Result<Self, Problem> {
+        let sessions = store.sessions();
+        let info = match &args.session {
+            Some(name) => match sessions.journal().info(&LogId::from(name.as_str())).await {
+                Ok(info) => Some(info),
+                Err(error) if error.kind == adjutant::agent::JournalErrorKind::Missing => None,
+                Err(error) => return Err(trouble::of_journal(&error)),
+            },
+            None if args.newest => named::newest(&sessions, &root).await?,
+            None => None,
+        };
+        let name = match (&info, &args.session) {
+            (Some(info), _) => info.log.clone(),
+            (None, Some(name)) => LogId::from(name.as_str()),
+            (None, None) => run::new_name(&root),
+        };
+        let (mut left, mut asked) = (None, Vec::new());
+        if let Some(info) = &info {
+            must_be_free(info)?;
+            asked.extend(named::asked(info).map(str::to_owned));
+            let run = sessions.transcript(&info.log, Seq(u64::MAX)).await;
+            left = Some(run.map_err(|error| trouble::of_journal(&error))?);
+        }
+        let mut models = args.models.clone();
+        if models.is_empty() {
+            models.extend(left.as_ref().and_then(Run::config).map(|config| config.model.to_string()));
+        }
+        Ok(Self { args, root, store, name, models, asked, left, took: None })
+    }
+
+    /// The manifest and the model of a stretch.
+    async fn make(&self, how: &args::How) -> Result<(RunManifest, ChosenModel), Problem> {
+        let made = RunManifest::new(how, &self.root)?.asking(self.asked.iter().cloned())?;
+        let model = ChosenModel::new(how, made.model(), Tape { record: None, played: None }).await?;
+        Ok((made, model))
+    }
+
+    /// The agent of a stretch, which asks in place.
+    async fn job<'h>(
+        &mut self,
+        how: &'h args::How,
+        made: RunManifest,
+        model: ChosenModel,
+        screen: &Screen,
+    ) -> Result<Made<'h>, Problem> {
+        let begun = self.took.is_some();
+        if !begun {
+            self.greet(&made, &model, screen);
+        }
+        let sessions = self.store.sessions();
+        if sessions.journal().info(&self.name).await.is_err() {
+            run::create(&sessions, &self.name, &self.root, &made).await?;
+        }
+        let kept = StoredRun { store: self.store.clone(), name: self.name.clone() };
+        let mut job = Job::new(how, made, model, Cancel::new(), Some(&self.store), Some(kept)).await?;
+        let (questions, asked) = mpsc::unbounded_channel();
+        let wished = Arc::new(AtomicBool::new(false));
+        job.agent = job.agent.effect(Fold::new(Arc::clone(&wished))).responder(move |_, pause| {
+            let (answer, answered) = oneshot::channel();
+            let sent = questions.send(Question { pause: Arc::new(pause), answer });
+            async move {
+                sent.ok()?;
+                answered.await.ok()
+            }
+        });
+        Ok((job, asked, wished))
+    }
+
+    /// Says with whom one converses, about what, and what was said before.
+    fn greet(&self, made: &RunManifest, model: &ChosenModel, screen: &Screen) {
+        let place = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
+        let (id, place) = (&model.model.info().id, plain::line(&place.to_string_lossy()));
+        screen.tell(&format!("adjutant {} · {id} · {place}", env!("CARGO_PKG_VERSION")));
+        let name = plain::line(&self.name.0);
+        screen.tell(&match (&self.left, self.args.ephemeral) {
+            (_, true) => "nothing is kept; /help shows the commands".to_owned(),
+            (None, _) => format!("session: {name} (new); /help shows the commands"),
+            (Some(_), _) => format!("session: {name}; /help shows the commands"),
+        });
+        model.notices.iter().for_each(|line| screen.tell(line));
+        made.tell(screen);
+        let Some(left) = &self.left else { return };
+        let newest = |found: fn(&Entry) -> bool| {
+            left.history()
+                .iter()
+                .rev()
+                .map(|stored| &stored.entry)
+                .find(|entry| found(entry))
+                .map(|entry| entry.to_text())
+        };
+        let user = newest(|entry| matches!(entry, Entry::User(_)));
+        let reply = newest(|entry| matches!(entry, Entry::Turn(turn) if !turn.reply().text().is_empty()));
+        for (who, text) in [("you", user), ("adjutant", reply)] {
+            let Some(text) = text else { continue };
+            let end = text.char_indices().nth(MAX_RECALLED).map_or(text.len(), |(at, _)| at);
+            let cut = if end < text.len() { "…" } else { "" };
+            screen.tell(&format!("{who}: {}{cut}", &text[..end]));
+        }
+    }
+
+    /// The directory that is worked on.
+    fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// # Errors
+/// `Usage` if another process works in the session, or if nobody knows what directory it is about.
+fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
+    let name = plain::word(&info.log.0);
+    if info.is_owned {
+        let problem = Problem::new(Exit::Usage, format!("another process works in the session: {}", info.log));
+        return Err(problem.hint(format!("`adjutant sessions stop {name}` asks it to end")));
+    }
+    if named::directory(info)?.is_none() {
+        let problem = Problem::new(Exit::Usage, format!("the session has no directory: {}", info.log));
+        return Err(problem.hint(format!("`adjutant resume {name} --root DIR --model MODEL` goes on with it")));
+    }
+    Ok(())
+}

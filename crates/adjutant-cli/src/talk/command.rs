@@ -1,0 +1,90 @@
+//! The commands of a conversation: lines that begin with a slash.
+
+/// The commands, each with what it does.
+pub(crate) const NAMES: [(&str, &str); 7] = [
+    ("/help", "shows this"),
+    ("/fork", "goes on in a copy of the session; with a name, in one of that name"),
+    ("/model", "shows the model, or goes on with another one: /model provider/name"),
+    ("/cost", "shows what the conversation took so far"),
+    ("/compact", "folds what was said into a summary before the next request"),
+    ("/sessions", "lists the sessions of this directory"),
+    ("/quit", "leaves, like Ctrl-D; `adjutant -c` goes on"),
+];
+
+/// What stands below the commands in the help.
+const KEYS: &str = "\
+While it works, what you type is read with its next request; Esc or Ctrl-C interrupts it.
+@path of an image (png, jpg, webp, gif) sends the image. Alt-Enter begins another line.
+What is asked is answered with y(es), n(o) and a reason, e(dit) or a(lways).";
+
+/// A command of a conversation, with what stands behind its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    Fork(String),
+    Model(String),
+    Cost,
+    Compact,
+    Sessions,
+}
+
+impl Command {
+    /// Reads a line; none if it is a prompt.
+    ///
+    /// # Errors
+    /// What is wrong, if it looks like a command and is none.
+    pub(crate) fn read(line: &str) -> Option<Result<Self, String>> {
+        let line = line.trim();
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        // A path begins with a slash too.
+        if !name.starts_with('/') || name.get(1..).is_some_and(|rest| rest.contains(['/', '.'])) {
+            return None;
+        }
+        let rest = rest.trim();
+        let bare = |command: Self| {
+            if rest.is_empty() { Ok(command) } else { Err(format!("{name} takes nothing: {rest}")) }
+        };
+        Some(match name {
+            "/help" => bare(Self::Help),
+            "/fork" => Ok(Self::Fork(rest.to_owned())),
+            "/model" => Ok(Self::Model(rest.to_owned())),
+            "/cost" => bare(Self::Cost),
+            "/compact" => bare(Self::Compact),
+            "/sessions" => bare(Self::Sessions),
+            _ => Err(format!("there is no command {name}; /help shows them")),
+        })
+    }
+}
+
+/// True if the line ends the conversation.
+pub(crate) fn is_end(line: &str) -> bool {
+    matches!(line.trim(), "/quit" | "/exit")
+}
+
+/// The text of `/help`.
+pub(crate) fn help() -> String {
+    let commands: String = NAMES.iter().map(|(name, what)| format!("{name:10} {what}\n")).collect();
+    commands + KEYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_commands_when_they_begin_with_a_name_behind_a_slash() {
+        let none = || Some(Err("there is no command /modle; /help shows them".to_owned()));
+        let cases = [
+            ("what is /help", None),
+            ("/usr/bin is full", None),
+            ("/notes.md", None),
+            (" /model  openai/gpt-5 ", Some(Ok(Command::Model("openai/gpt-5".into())))),
+            ("/cost", Some(Ok(Command::Cost))),
+            ("/cost now", Some(Err("/cost takes nothing: now".into()))),
+            ("/modle x", none()),
+        ];
+        for (line, expect) in cases {
+            assert_eq!(Command::read(line), expect, "{line}");
+        }
+    }
+}

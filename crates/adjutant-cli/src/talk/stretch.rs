@@ -1,0 +1,284 @@
+//! A stretch of a conversation: prompts to one agent in one session, until another one is wished.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use adjutant::{
+    Event, EventKind, Outcome, Running,
+    agent::{LogId, LogQuery},
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+
+use super::{
+    Talk,
+    ask::{Hearing, Question, Questions},
+    attach,
+    command::{self, Command},
+    diff,
+};
+use crate::{
+    ending,
+    follow::{Saver, Saving, View},
+    job::Job,
+    named,
+    paper::input::{Input, Typed},
+    plain,
+    problem::Problem,
+    run,
+    screen::Screen,
+    sessions::{list, tend},
+    summary::Took,
+    trouble, waits,
+};
+
+/// The time between two looks at how long something takes.
+const TICK: Duration = Duration::from_millis(500);
+/// The number of sessions that are listed.
+const MAX_LISTED: usize = 20;
+
+/// What follows a stretch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The end.
+    Leave,
+    /// The same model, in a session that may be another one.
+    Again,
+    /// This model.
+    Model(String),
+}
+
+/// A stretch of a conversation.
+pub(crate) struct Stretch<'s, 'a, 'h> {
+    talk: &'s mut Talk<'a>,
+    job: &'s Job<'h>,
+    asked: mpsc::UnboundedReceiver<Question>,
+    /// Set to fold what was said.
+    wished: Arc<AtomicBool>,
+    questions: Questions,
+    input: &'s mut Input,
+    screen: &'s mut Screen,
+    /// True once the person has said that they leave.
+    leaves: bool,
+}
+
+impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
+    pub(crate) fn new(
+        talk: &'s mut Talk<'a>,
+        job: &'s Job<'h>,
+        asked: mpsc::UnboundedReceiver<Question>,
+        wished: Arc<AtomicBool>,
+        input: &'s mut Input,
+        screen: &'s mut Screen,
+    ) -> Self {
+        let questions = Questions::new(Arc::clone(&input.board));
+        Self { talk, job, asked, wished, questions, input, screen, leaves: false }
+    }
+
+    /// Converses until something else follows.
+    pub(crate) async fn go(mut self) -> Next {
+        if self.talk.left.take().is_some_and(|run| run.is_open()) {
+            self.screen.tell("the last run was left in its middle; it goes on");
+            self.run(self.job.agent.resume(Vec::new()).stream()).await;
+        }
+        while !self.leaves {
+            let text = match self.input.next().await {
+                Typed::End => break,
+                Typed::Interrupt => {
+                    self.screen.tell("Ctrl-C again leaves, and so does Ctrl-D");
+                    continue;
+                }
+                Typed::Line { text, .. } => text,
+            };
+            match Command::read(&text) {
+                None if text.trim().is_empty() => {}
+                None => match attach::message(&text, self.talk.root()) {
+                    Ok(message) => self.run(self.job.run(message.into()).stream()).await,
+                    Err(problem) => self.tell(&problem),
+                },
+                Some(Err(why)) => self.screen.tell(&format!("error: {why}")),
+                Some(Ok(command)) => match self.command(command).await {
+                    Ok(None) => {}
+                    Ok(Some(next)) => return next,
+                    Err(problem) => self.tell(&problem),
+                },
+            }
+        }
+        Next::Leave
+    }
+
+    fn tell(&self, problem: &Problem) {
+        self.screen.insist(problem.to_string().trim_end());
+    }
+
+    /// Follows a run to its end, and says how it ended.
+    async fn run(&mut self, running: Result<Running, adjutant::Error>) {
+        self.input.board.set_busy(true);
+        let ended = match running {
+            Ok(running) => self.follow(running).await,
+            Err(error) => Err(error),
+        };
+        self.questions.clear();
+        self.input.board.set_busy(false);
+        self.screen.rest();
+        let result = match &ended {
+            Ok(result) => Some(result),
+            Err(error) => {
+                self.tell(&ending::failed(self.job, error));
+                error.result()
+            }
+        };
+        let Some(result) = result else { return };
+        match &result.outcome {
+            Outcome::Cancelled { .. } => self.screen.tell("interrupted"),
+            Outcome::Limit { limit } => self.screen.tell(&format!("the run stopped at its limit: {limit}")),
+            Outcome::Paused { pauses } => waits::tell(pauses, None, self.job.kept.as_ref(), self.screen),
+            _ => {}
+        }
+        let took = Took::of(result);
+        self.screen.tell(&took.to_string());
+        self.talk.took = Some(self.talk.took.map_or(took, |all| all.and(took)));
+    }
+
+    /// Shows what happens, takes what is typed meanwhile.
+    async fn follow(&mut self, mut running: Running) -> Result<adjutant::RunResult, adjutant::Error> {
+        let (mut view, mut saver) = (View::live(), Saver::new(Saving::Soon));
+        let mut ticks = interval_at(Instant::now() + TICK, TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                event = saver.next(&mut running) => match event {
+                    Some(event) => {
+                        self.show(&event, &mut view);
+                        if event.who.depth == 0 {
+                            saver.shown(&event.kind);
+                        }
+                    }
+                    None => break,
+                },
+                Some(question) = self.asked.recv() => {
+                    if let Some(paper) = self.screen.paper() {
+                        self.questions.push(question, paper);
+                    }
+                }
+                typed = self.input.next() => self.typed(typed, &running),
+                _ = ticks.tick() => if let Some(paper) = self.screen.paper() {
+                    paper.tick();
+                },
+            }
+            if let Some(paper) = self.screen.paper() {
+                self.questions.sweep(paper);
+            }
+        }
+        view.tell_tree(self.screen);
+        running.finish().await
+    }
+
+    fn show(&mut self, event: &Event, view: &mut View) {
+        // What is printed above the line cannot fail.
+        let _ = view.write_lines(event, self.screen);
+        let Some(paper) = self.screen.paper() else { return };
+        match &event.kind {
+            EventKind::ReplyFinished { .. } if event.who.depth == 0 => paper.end(),
+            EventKind::ToolStarted { name, args, .. } => {
+                if let Some(lines) = diff::of_call(name.as_str(), args) {
+                    paper.print(diff::shown(&lines, false, paper.style));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what is typed while a run is at work: an answer, a message to it, or the wish that it stops.
+    fn typed(&mut self, typed: Typed, running: &Running) {
+        let (text, answers, edited) = match typed {
+            Typed::Line { text, answers, edited } => (text, answers, edited),
+            Typed::Interrupt | Typed::End => {
+                self.leaves |= typed == Typed::End;
+                if let Some(paper) = self.screen.paper() {
+                    paper.wait("stopping");
+                }
+                return running.cancel();
+            }
+        };
+        let heard = match self.screen.paper() {
+            Some(paper) if answers => self.questions.hear(&text, edited, paper),
+            _ => Hearing::Other,
+        };
+        match heard {
+            Hearing::Answered(_, false) => {}
+            Hearing::Answered(pause, true) => {
+                let name = pause.call.as_ref().map_or("", |call| call.name.as_str());
+                self.screen.tell(&format!("{name} is not asked about again in this run"));
+            }
+            Hearing::Unfit(why) => self.screen.tell(&format!("error: {why}")),
+            Hearing::Other if edited => self.screen.tell("error: nothing waits for these arguments any more"),
+            Hearing::Other if text.trim().is_empty() => {}
+            Hearing::Other => match Command::read(&text) {
+                Some(Ok(Command::Help)) => self.screen.tell(&command::help()),
+                Some(Ok(_)) => self.screen.tell("error: not while it works; Esc interrupts it"),
+                Some(Err(why)) => self.screen.tell(&format!("error: {why}")),
+                None => self.steer(&text, running),
+            },
+        }
+    }
+
+    fn steer(&self, text: &str, running: &Running) {
+        match attach::message(text, self.talk.root()) {
+            Ok(message) => match running.queue().steer(message) {
+                Ok(_) if self.questions.is_empty() => self.screen.tell("it is read with the next request"),
+                Ok(_) => self.screen.tell("it is read with the next request; the question is still open"),
+                Err(error) => self.tell(&ending::failed(self.job, &error)),
+            },
+            Err(problem) => self.tell(&problem),
+        }
+    }
+
+    /// Does what a command says, and returns what follows the stretch, if it ends with that.
+    async fn command(&mut self, command: Command) -> Result<Option<Next>, Problem> {
+        match command {
+            Command::Help => self.screen.tell(&command::help()),
+            Command::Cost => match &self.talk.took {
+                Some(took) => self.screen.tell(&took.to_string()),
+                None => self.screen.tell("nothing so far"),
+            },
+            Command::Model(name) if name.is_empty() => {
+                self.screen.tell(&format!("model: {}", self.job.model.model.info().id));
+            }
+            Command::Model(name) => return Ok(Some(Next::Model(name))),
+            Command::Compact => {
+                self.wished.store(true, Relaxed);
+                self.screen.tell("what was said is folded before the next request");
+            }
+            Command::Sessions => self.sessions().await?,
+            Command::Fork(name) => {
+                let to = if name.is_empty() { run::new_name(self.talk.root()) } else { LogId::from(name) };
+                let sessions = self.talk.store.sessions();
+                let from = named::find(&sessions, &self.talk.name.0).await?;
+                let forked = tend::copy(&sessions, &from, None, &to).await?;
+                self.screen.tell(&format!("goes on in {}, a copy of {}", plain::line(&forked.log.0), from.log));
+                self.talk.name = to;
+                return Ok(Some(Next::Again));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lists the sessions of the directory.
+    async fn sessions(&self) -> Result<(), Problem> {
+        let mut query = LogQuery::default();
+        (query.limit, query.label) = (MAX_LISTED, Some(named::label(self.talk.root())?.into()));
+        let page = self.talk.store.sessions().list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        let table = list::table(&page.logs);
+        self.screen.tell(if table.is_empty() { "none" } else { table.trim_end() });
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Conversations on a terminal: `adjutant` without a command.
+
+use std::fs;
+
+use adjutant::llm::{Gate, Script};
+use adjutant_testing::Loopback;
+use serde_json::json;
+
+use crate::{
+    command::{says, seen, serve, usage},
+    sessions::Desk,
+    terminal::Terminal,
+};
+
+/// A conversation on a desk with a server.
+fn talk(desk: &Desk, server: &Loopback, args: &[&str]) -> Terminal {
+    let mut command = desk.asking(server, args);
+    command.env("XDG_DATA_HOME", desk.path("data"));
+    Terminal::start(&command)
+}
+
+/// The screen without what differs from run to run.
+fn normal(desk: &Desk, server: &Loopback, screen: &str) -> String {
+    let text = screen.replace(&desk.work(), "WORK").replace(&server.addr().to_string(), "HOST");
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let is_number = |word: &str| word.parse::<f64>().is_ok();
+        let words: Vec<&str> = line.split(' ').collect();
+        let word = |at: usize| {
+            let is_time = words.get(at + 1).is_some_and(|next| next.trim_end_matches(':') == "ms");
+            if is_time && is_number(words[at]) { "N".to_owned() } else { session(words[at]) }
+        };
+        lines.push((0..words.len()).map(word).collect::<Vec<_>>().join(" ").trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
+/// A word, without the day and the id of a new session.
+fn session(word: &str) -> String {
+    match word.strip_prefix("work-2") {
+        Some(rest) if rest.len() > 15 => "work-DAY-ID".to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+fn calls(tool: &str, args: serde_json::Value) -> Script {
+    Script::new().call(tool, args).usage(usage())
+}
+
+/// Waits until this is asked, and may be answered.
+#[track_caller]
+fn asked(terminal: &Terminal, about: &str) {
+    let is_asked =
+        |screen: &str| screen.rsplit_once(&format!("? {about}")).is_some_and(|(_, it)| it.contains("? y(es)"));
+    terminal.wait_until(about, is_asked);
+}
+
+/// Waits until so many runs have ended.
+#[track_caller]
+fn ended(terminal: &Terminal, runs: usize) {
+    terminal.wait_until(&format!("the end of run {runs}"), |screen| screen.matches(", cost $").count() == runs);
+}
+
+#[test]
+fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
+    let desk = Desk::new("store.db");
+    let server = serve([
+        calls("read_file", json!({"path": "notes.txt"})),
+        says("# Herons\nThey **stand**, says `notes.txt`:\n\n- quietly\n- long\n\n```text\nHerons stand.\n```\n"),
+        says("You are welcome."),
+    ]);
+    fs::write(desk.path("work/AGENTS.md"), "Be brief.\n").expect("it can be written");
+    let mut terminal = talk(&desk, &server, &[]);
+    terminal.wait("\n› ");
+    terminal.line("What do herons do?");
+    terminal.wait("turns 2");
+    assert!(terminal.marked(vt100::Cell::bold).contains("Herons"), "{}", terminal.screen());
+    terminal.line("Thanks");
+    terminal.wait("turns 1");
+    terminal.line("/cost");
+    terminal.wait("turns 3, calls 1");
+    insta::assert_snapshot!(normal(&desk, &server, &terminal.screen()));
+    terminal.press("\u{4}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("in all: turns 3, calls 1"), "{screen}");
+    let first = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
+    assert!(first.contains("notes for agents, AGENTS.md:\\nBe brief."), "{first}");
+}
+
+#[test]
+fn call_runs_when_it_is_approved_in_place_and_not_when_it_is_denied() {
+    let desk = Desk::new("store.db");
+    let read = |path: &str| calls("read_file", json!({"path": path}));
+    let server = serve([read("notes.txt"), read("other.txt"), read("third.txt"), says("Read.")]);
+    let mut terminal = talk(&desk, &server, &["--ask", "read_file"]);
+    terminal.wait("\n› ");
+    terminal.line("Read!");
+    asked(&terminal, "read_file {\"path\":\"notes.txt\"}");
+    terminal.line("y");
+    asked(&terminal, "read_file {\"path\":\"other.txt\"}");
+    terminal.line("n not that one");
+    asked(&terminal, "read_file {\"path\":\"third.txt\"}");
+    terminal.line("e");
+    terminal.wait("› {\"path\":\"third.txt\"}");
+    // Backwards over `}`, `"` and the name.
+    terminal.press(&"\u{8}".repeat("third.txt\"}".len()));
+    terminal.line("notes.txt\"}");
+    terminal.wait("turns 4");
+    insta::assert_snapshot!(normal(&desk, &server, &terminal.screen()));
+    terminal.line("/quit");
+    assert_eq!(terminal.end().0, 0);
+    let bodies: Vec<String> =
+        server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
+    assert!(bodies[1].contains("Herons stand.") && bodies[2].contains("not that one"), "{bodies:#?}");
+    assert_eq!(bodies[3].matches("Herons stand.").count(), 2, "{}", bodies[3]);
+}
+
+#[test]
+fn run_is_steered_and_interrupted_when_one_types_meanwhile() {
+    let (desk, gate) = (Desk::new("store.db"), Gate::default());
+    let server = serve([
+        says(&"So far so good. ".repeat(20)).delta_chars(100).wait_at(2, &gate),
+        says("As you wish."),
+        says("Never said").wait_at(0, &Gate::default()),
+        says("Back again."),
+    ]);
+    let mut terminal = talk(&desk, &server, &[]);
+    terminal.wait("\n› ");
+    terminal.line("Hi");
+    terminal.wait("So far so good.");
+    terminal.line("In short!");
+    terminal.wait("it is read with the next request");
+    gate.open();
+    terminal.wait("turns 2");
+    terminal.line("And now?");
+    terminal.wait("(Esc interrupts)");
+    terminal.press("kept text");
+    terminal.press("\u{1b}");
+    terminal.wait("interrupted");
+    terminal.wait("› kept text");
+    terminal.line("");
+    ended(&terminal, 3);
+    assert!(terminal.screen().contains("Back again."), "{}", terminal.screen());
+    // The line is cleared, then it is told how to leave, then one leaves.
+    terminal.press("x\u{3}");
+    terminal.press("\u{3}");
+    terminal.wait("Ctrl-C again leaves");
+    terminal.press("\u{3}");
+    assert_eq!(terminal.end().0, 0);
+    let bodies: Vec<String> =
+        server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
+    assert!(bodies[1].contains("In short!"), "{}", bodies[1]);
+    assert!(bodies[3].contains("kept text"), "{}", bodies[3]);
+}
+
+#[test]
+fn conversation_goes_on_when_it_was_killed_in_the_middle() {
+    let (desk, gate) = (Desk::new("store.db"), Gate::default());
+    let server = serve([says("So far so good, so far").delta_chars(6).wait_at(2, &gate), says("All is well.")]);
+    let mut terminal = talk(&desk, &server, &[]);
+    terminal.wait("\n› ");
+    terminal.line("Hi");
+    while server.request_count() == 0 {
+        terminal.wait("(Esc interrupts)");
+    }
+    terminal.kill();
+    let mut terminal = talk(&desk, &server, &["-c"]);
+    terminal.wait("All is well.");
+    terminal.wait("turns 1");
+    let screen = terminal.screen();
+    assert!(screen.contains("the last run was left in its middle; it goes on"), "{screen}");
+    assert!(screen.contains("you: Hi"), "{screen}");
+    terminal.line("/fork copy");
+    terminal.wait("goes on in copy, a copy of work-");
+    terminal.line("/sessions");
+    terminal.wait("fork of work-");
+    terminal.line("/model no/such");
+    terminal.wait("error: ");
+    terminal.line("/model");
+    terminal.wait("model: anthropic/claude-sonnet-5");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    gate.open();
+}
+
+#[test]
+fn question_that_was_open_is_asked_again_when_the_command_was_killed() {
+    let desk = Desk::new("store.db");
+    let server = serve([calls("read_file", json!({"path": "notes.txt"})), says("They stand.")]);
+    let mut terminal = talk(&desk, &server, &["--ask", "read_file"]);
+    terminal.wait("\n› ");
+    terminal.line("Read!");
+    terminal.wait("? read_file");
+    terminal.kill();
+    let mut terminal = talk(&desk, &server, &["-c"]);
+    terminal.wait("? y(es), n(o) and why, e(dit), a(lways)");
+    terminal.line("yes");
+    terminal.wait("They stand.");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn what_others_say_steers_no_terminal_and_nothing_is_kept_when_that_is_wished() {
+    let desk = Desk::new("store.db");
+    let server = serve([says("a\u{1b}[2J\u{1b}]0;x\u{7}b **never closed\n")]);
+    let mut command = desk.asking(&server, &["--ephemeral"]);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Terminal::start(&command);
+    terminal.wait("\n› ");
+    terminal.line("Hi");
+    terminal.wait("turns 1");
+    let screen = terminal.screen();
+    assert!(screen.contains("a[2J]0;xb **never closed"), "{screen}");
+    assert_eq!(terminal.marked(|cell| cell.fgcolor() != vt100::Color::Default || cell.bold()), "");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(desk.out(&["sessions", "list"]), "");
+}
+
+#[test]
+fn conversation_is_refused_when_there_is_no_terminal() {
+    let desk = Desk::new("store.db");
+    let hint = "hint: `adjutant run PROMPT` needs none; `adjutant --help` shows all commands\n";
+    desk.see(&[]).check(2, "", &format!("error: a conversation needs a terminal\n{hint}"));
+    let script = seen(desk.command(&["completions", "bash"]));
+    assert!(script.code == Some(0) && script.stdout.contains("complete -F _adjutant"), "{script:?}");
+}
