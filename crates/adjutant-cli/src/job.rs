@@ -1,12 +1,13 @@
 //! A run in the making: its manifest at work in an engine, where it is kept, and when it must have ended.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant::{
     Agent, Cancel, Limits, Prompt, RunBuilder,
     agent::MemoryJournal,
     llm::{FixedWorld, SystemWorld},
     runtime::{Engine, Lead, Resolved, Store as Opened},
+    toolkit::Rules,
     tools::{Ask, Toolbox, Tools},
 };
 use tokio::time::Instant;
@@ -16,8 +17,10 @@ use crate::{
     args::How,
     chosen_model::ChosenModel,
     exit::Exit,
+    hands::Hands,
+    named,
     problem::Problem,
-    run_manifest::{FILES, RunManifest},
+    run_manifest::RunManifest,
     store::{Store, StoredRun},
     waits,
 };
@@ -34,6 +37,7 @@ pub(crate) struct Job<'a> {
     /// The time by which everything must have ended.
     pub(crate) until: Option<Instant>,
     pub(crate) kept: Option<StoredRun>,
+    pub(crate) hands: Hands,
 }
 
 impl<'a> Job<'a> {
@@ -49,7 +53,7 @@ impl<'a> Job<'a> {
         store: Option<&Store>,
         kept: Option<StoredRun>,
     ) -> Result<Self, Problem> {
-        let RunManifest { mut manifest, files, skills, answer, asked, .. } = made;
+        let RunManifest { mut manifest, hands, skills, answer, asked, .. } = made;
         if let (Some(board), Some(store)) = (&manifest.board, store) {
             store.board(&board.name)?;
         }
@@ -61,7 +65,16 @@ impl<'a> Job<'a> {
         let is_unlimited = manifest.agents[0].max_turns.is_none();
         let opened = store.map_or_else(|| Opened::memory_only(SystemWorld), |store| store.opened().clone());
         let engine = Engine::builder(Resolved::of(manifest)).models(models).skills(skills).store(opened);
-        let mut engine = engine.toolbox(FILES, confirmed(files, asked));
+        let mut engine = engine;
+        if let Some(kept) = kept.as_ref() {
+            let journal = kept.store.journal();
+            if journal.info(&kept.name).await.is_ok_and(|info| matches!(named::directory(&info), Ok(Some(_)))) {
+                hands.restore(&*journal, &kept.name).await;
+            }
+        }
+        for tools in &hands.boxes {
+            engine = engine.toolbox(tools.name(), guarded(tools.clone(), &hands.rules, asked.clone()));
+        }
         if model.is_played() {
             // So that two replays give the same events.
             engine = engine.world(FixedWorld::at_ms(0));
@@ -87,7 +100,7 @@ impl<'a> Job<'a> {
         // A clock that stands still knows no deadline.
         let within = how.timeout.filter(|_| !model.is_played());
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        Ok(Self { how, model, agent, wants_output, cancel, until, kept })
+        Ok(Self { how, model, agent, wants_output, cancel, until, kept, hands })
     }
 
     /// Lets go of the session.
@@ -108,10 +121,11 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The tools; calls of those that are named wait for approval.
-fn confirmed(tools: Tools, asked: BTreeSet<String>) -> impl Toolbox + 'static {
-    tools.confirm_when(move |spec, _| {
+/// The tools behind the rules; calls of those that are named wait for approval whatever the rules say.
+fn guarded(tools: Tools, rules: &Rules, asked: BTreeSet<String>) -> impl Toolbox + 'static {
+    let confirmed = tools.confirm_when(move |spec, _| {
         let name = spec.name().as_str();
         asked.contains(name).then(|| Ask::approval(waits::usual(name)))
-    })
+    });
+    confirmed.guard(Arc::new(rules.clone()))
 }

@@ -21,6 +21,7 @@ mod exit;
 mod explain;
 mod file;
 mod follow;
+mod hands;
 mod init;
 mod interrupt;
 mod job;

@@ -10,8 +10,6 @@ use adjutant::{
         manifest::{AgentSpec, BoardSpec, Instructions, MemorySpec, ToolboxChoice},
     },
     skills::{Skill, Skills},
-    toolkit::Files,
-    tools::Tools,
 };
 use serde_json::Value;
 
@@ -20,6 +18,7 @@ use crate::{
     answer,
     args::{AgentChoice, How, MaxTurns},
     exit::Exit,
+    hands::Hands,
     near,
     notes::Notes,
     problem::Problem,
@@ -49,7 +48,7 @@ const MAX_TOLD: usize = 8;
 pub(crate) struct RunManifest {
     /// Its first agent is the one that answers.
     pub(crate) manifest: Manifest,
-    pub(crate) files: Tools,
+    pub(crate) hands: Hands,
     pub(crate) skills: Skills,
     pub(crate) answer: Option<Output<Value>>,
     /// The tools whose calls wait for approval.
@@ -65,10 +64,7 @@ impl RunManifest {
     /// # Errors
     /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
-        let files = Files::new(root);
-        let files = files
-            .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
-            .toolbox();
+        let hands = Hands::of(root, how.mode.unwrap_or_default(), how.taught.trust)?;
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
@@ -80,7 +76,7 @@ impl RunManifest {
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
         manifest.memory = how.memory.as_deref().map(MemorySpec::learning);
         manifest.sessions.durability = how.durability.map(Into::into);
-        Self { manifest, files, skills, answer, asked: BTreeSet::new(), notes, agent_files }
+        Self { manifest, hands, skills, answer, asked: BTreeSet::new(), notes, agent_files }
             .asking(how.ask.iter().cloned())
     }
 
@@ -90,8 +86,8 @@ impl RunManifest {
     /// `Usage` if there is no such tool.
     pub(crate) fn asking(mut self, names: impl IntoIterator<Item = String>) -> Result<Self, Problem> {
         for name in names {
-            if self.files.names().all(|known| known.as_str() != name) {
-                let known: Vec<&str> = self.files.names().map(|known| known.as_str()).collect();
+            if self.hands.tools().all(|known| known.name().as_str() != name) {
+                let known: Vec<&str> = self.hands.tools().map(|known| known.name().as_str()).collect();
                 let problem = Problem::new(Exit::Usage, format!("no tool has this name: {name}"));
                 return Err(problem.hint(format!("the tools are {}", known.join(", "))));
             }
@@ -102,7 +98,7 @@ impl RunManifest {
 
     /// Tells what is wrong or noteworthy with skills and agents.
     pub(crate) fn tell(&self, screen: &Screen) {
-        self.notes.told.iter().for_each(|line| screen.tell(line));
+        self.notes.told.iter().chain(&self.hands.told).for_each(|line| screen.tell(line));
         for (what, lines) in [
             ("skills", self.skills.findings().iter().map(taught::line).collect()),
             ("agents", self.agent_files.findings.clone()),

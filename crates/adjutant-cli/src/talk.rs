@@ -17,6 +17,7 @@ use adjutant::{
     Cancel,
     agent::{LogId, LogInfo, Run, Seq},
     llm::Entry,
+    toolkit::AccessMode,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -67,6 +68,8 @@ struct Talk<'a> {
     store: Store,
     name: LogId,
     models: Vec<String>,
+    /// The mode that was set since.
+    mode: Option<AccessMode>,
     /// The tools that the session asks about.
     asked: Vec<String>,
     /// How the session was left; none if it is new, or once it is gone on with.
@@ -177,12 +180,14 @@ impl<'a> Talk<'a> {
         if models.is_empty() {
             models.extend(left.as_ref().and_then(Run::config).map(|config| config.model.to_string()));
         }
-        Ok(Self { args, root, store, name, models, asked, left, took: None })
+        Ok(Self { args, root, store, name, models, mode: args.mode, asked, left, took: None })
     }
 
     /// The manifest and the model of a stretch.
     async fn make(&self, how: &args::How) -> Result<(RunManifest, ChosenModel), Problem> {
         let made = RunManifest::new(how, &self.root)?.asking(self.asked.iter().cloned())?;
+        // It may have been changed since the command line was read.
+        made.hands.rules.set_mode(self.mode.unwrap_or_default());
         let model = ChosenModel::new(how, made.model(), Tape { record: None, played: None }).await?;
         Ok((made, model))
     }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use adjutant::{llm::Effort, runtime::manifest::Durability};
+use adjutant::{llm::Effort, runtime::manifest::Durability, toolkit::AccessMode};
 use clap::ValueEnum;
 
 use super::{AgentChoice, MaxTurns, Taught, seconds};
@@ -149,6 +149,15 @@ pub(crate) struct How {
     /// It holds for the session until a run names others or none.
     #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
     pub(crate) ask: Vec<String>,
+
+    /// What is done without asking, where no rule says anything: plan (looking alone, the rest is denied), ask (looking),
+    /// edits (changes of files too), all (everything, in the sandbox).
+    ///
+    /// Rules stand in .adjutant/rules of the directory and in $XDG_CONFIG_HOME/adjutant/rules, else
+    /// $HOME/.config/adjutant/rules, one on a line, as `allow shell(git log *)` or `deny edit(*.lock)`. What a directory's
+    /// rules allow counts with --trust alone. A call that asks waits: the run stops there with exit code 5.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<AccessMode>,
 
     /// The crash that the session survives at every moment: one of the machine, one of the program, or none before the
     /// end.

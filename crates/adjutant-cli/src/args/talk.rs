@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use adjutant::toolkit::AccessMode;
 use clap::Parser;
 use clap_complete::Shell;
 
@@ -34,6 +35,15 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
     pub(crate) ask: Vec<String>,
 
+    /// What is done without asking: plan (looking alone, the rest is denied), ask (looking; so it is without this), edits
+    /// (changes of files too), all (everything, in the sandbox).
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<AccessMode>,
+
+    /// Uses what came with the directory: its skills, its agents, and what its rules allow.
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     #[command(flatten)]
     pub(crate) at: At,
 }
@@ -52,6 +62,7 @@ impl Talk {
         how.root = Some(self.root.clone().unwrap_or_else(|| PathBuf::from(".")));
         how.models = models.to_vec();
         how.ask = self.ask.clone();
+        (how.mode, how.taught.trust) = (self.mode, self.trust);
         how.at.store = self.at.store.clone();
         how
     }

@@ -6,10 +6,12 @@ use adjutant::{
     agent::Pause,
     tools::{Answer, AskKind},
 };
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::diff;
 use crate::{
+    hands::Hands,
     paper::{Paper, input::Board},
     plain,
     resume::answers,
@@ -35,8 +37,8 @@ pub(crate) struct Questions {
 /// What a line was to the question that is shown.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Hearing {
-    /// An answer; true if the same need never be asked again.
-    Answered(Arc<Pause>, bool),
+    /// An answer, and what is noteworthy about it.
+    Answered(Vec<String>),
     /// No answer to it.
     Other,
     /// An answer that does not fit, for this reason.
@@ -81,10 +83,10 @@ impl Questions {
     }
 
     /// Takes a line as the answer to the question that is shown.
-    pub(crate) fn hear(&mut self, text: &str, edited: bool, paper: &Paper) -> Hearing {
+    pub(crate) fn hear(&mut self, text: &str, edited: bool, hands: &Hands, paper: &Paper) -> Hearing {
         let Some(Question { pause, .. }) = self.open.front() else { return Hearing::Other };
         let pause = Arc::clone(pause);
-        let (answer, always) = match self.read(&pause, text.trim(), edited) {
+        let (answer, told) = match self.read(&pause, text.trim(), edited, hands) {
             Ok(Some(answer)) => answer,
             Ok(None) => return Hearing::Other,
             Err(why) => return Hearing::Unfit(why),
@@ -97,29 +99,34 @@ impl Questions {
             let _ = question.answer.send(answer);
         }
         self.show(paper);
-        Hearing::Answered(pause, always)
+        Hearing::Answered(told)
     }
 
     /// Reads an answer; none if it is something else.
-    fn read(&self, pause: &Pause, text: &str, edited: bool) -> Result<Option<(Answer, bool)>, String> {
+    fn read(
+        &self,
+        pause: &Pause,
+        text: &str,
+        edited: bool,
+        hands: &Hands,
+    ) -> Result<Option<(Answer, Vec<String>)>, String> {
+        let bare = |answer| Some((answer, Vec::new()));
         if edited {
-            return Ok(Some((Answer::approve_with(text), false)));
+            return Ok(bare(Answer::approve_with(text)));
         }
         if !waits::is_approval(pause) {
             let declined = || Answer::Decline { message: None };
             let answer = if text.is_empty() { Ok(declined()) } else { answers::value(pause, text) };
-            return answer.map(|answer| Some((answer, false))).map_err(|problem| problem.line());
+            return answer.map(bare).map_err(|problem| problem.line());
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         Ok(match (word.to_ascii_lowercase().as_str(), rest.trim()) {
             ("y" | "yes" | "a" | "always", "") if !self.is_whole => {
                 return Err("it is too long to be shown here, so nobody agrees to it; n denies it".to_owned());
             }
-            ("y" | "yes", "") => Some((Answer::approve(), false)),
-            ("a" | "always", "") if pause.ask.kind == AskKind::Approval => {
-                Some((Answer::Approve { args: None, for_run: true }, true))
-            }
-            ("n" | "no", reason) => Some((Answer::deny(reason), false)),
+            ("y" | "yes", "") => bare(Answer::approve()),
+            ("a" | "always", "") if pause.ask.kind == AskKind::Approval => Some(always(pause, hands)),
+            ("n" | "no", reason) => bare(Answer::deny(reason)),
             _ => None,
         })
     }
@@ -133,8 +140,13 @@ impl Questions {
         let is_usual =
             call.is_some_and(|call| pause.key.is_none() && *pause.ask.prompt == *waits::usual(call.name.as_str()));
         let who = if pause.path.contains('/') { format!("{}: ", plain::whole(&pause.path)) } else { String::new() };
-        let about = match &change {
-            Some(_) if is_usual => format!("{who}{}", call.map_or("", |call| call.name.as_str())),
+        // Why a rule asks; what it says besides is what the arguments say.
+        let why = pause.ask.data.get("why").and_then(Value::as_str).filter(|_| pause.key.is_none());
+        let about = match call {
+            Some(call) if change.is_some() && (is_usual || why.is_some()) => format!("{who}{}", call.name),
+            Some(call) if why.is_some() && pause.refused.is_empty() => {
+                format!("{who}{} {}", plain::whole(call.name.as_str()), plain::json(&call.args))
+            }
             _ => format!("{who}{}", waits::about(pause)),
         };
         let changed = change.map(|lines| diff::shown(&lines, true, paper.style)).unwrap_or_default();
@@ -142,6 +154,7 @@ impl Questions {
         if self.is_whole {
             paper.tell(&format!("? {about}"));
             paper.print(changed);
+            why.into_iter().for_each(|why| paper.tell(&format!("  {}", plain::line(why))));
         } else {
             paper.tell(&format!("? {}… ({} bytes)", plain::line(&about), about.len() + changed.len()));
         }
@@ -156,5 +169,24 @@ impl Questions {
             AskKind::Limit => "? by how much it is extended; an empty line declines",
             _ => "? your answer; an empty line declines",
         });
+    }
+}
+
+/// An approval that need not be given again: by a rule that says just this, else for the rest of the run.
+fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
+    let call = pause.call.as_ref().filter(|call| *pause.ask.prompt != *waits::usual(call.name.as_str()));
+    let spec = call.and_then(|call| hands.tools().find(|spec| *spec.name() == call.name));
+    let args = call.and_then(|call| serde_json::from_str(&call.args).ok());
+    let added = spec.zip(args).map(|(spec, args): (_, Value)| hands.rules.always(spec, &args));
+    match added {
+        Some(Ok(rules)) if !rules.is_empty() => {
+            let told = rules.iter().map(|rule| format!("rule of this session: {}", plain::whole(&rule.to_string())));
+            (Answer::approve(), told.collect())
+        }
+        _ => {
+            let name = pause.call.as_ref().map_or("it", |call| call.name.as_str());
+            let told = format!("{} is not asked about again in this run", plain::whole(name));
+            (Answer::Approve { args: None, for_run: true }, vec![told])
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! The commands of a conversation: lines that begin with a slash.
 
 /// The commands, each with what it does.
-pub(crate) const NAMES: [(&str, &str); 7] = [
+pub(crate) const NAMES: [(&str, &str); 9] = [
     ("/help", "shows this"),
     ("/fork", "goes on in a copy of the session; with a name, in one of that name"),
     ("/model", "shows the model, or goes on with another one: /model provider/name"),
+    ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
+    ("/rules", "shows the rules that hold"),
     ("/cost", "shows what the conversation took so far"),
     ("/compact", "folds what was said into a summary before the next request"),
     ("/sessions", "lists the sessions of this directory"),
@@ -23,6 +25,8 @@ pub(crate) enum Command {
     Help,
     Fork(String),
     Model(String),
+    Mode(String),
+    Rules,
     Cost,
     Compact,
     Sessions,
@@ -48,6 +52,8 @@ impl Command {
             "/help" => bare(Self::Help),
             "/fork" => Ok(Self::Fork(rest.to_owned())),
             "/model" => Ok(Self::Model(rest.to_owned())),
+            "/mode" => Ok(Self::Mode(rest.to_owned())),
+            "/rules" => bare(Self::Rules),
             "/cost" => bare(Self::Cost),
             "/compact" => bare(Self::Compact),
             "/sessions" => bare(Self::Sessions),
@@ -79,6 +85,8 @@ mod tests {
             ("/usr/bin is full", None),
             ("/notes.md", None),
             (" /model  openai/gpt-5 ", Some(Ok(Command::Model("openai/gpt-5".into())))),
+            ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
+            ("/rules", "shows the rules that hold"),
             ("/cost", Some(Ok(Command::Cost))),
             ("/cost now", Some(Err("/cost takes nothing: now".into()))),
             ("/modle x", none()),

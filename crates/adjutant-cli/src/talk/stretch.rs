@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     ending,
+    exit::Exit,
     follow::{Saver, Saving, View},
     job::Job,
     named,
@@ -210,19 +211,17 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             }
         };
         let heard = match self.screen.paper() {
-            Some(paper) if answers => self.questions.hear(&text, edited, paper),
+            Some(paper) if answers => self.questions.hear(&text, edited, &self.job.hands, paper),
             _ => Hearing::Other,
         };
         match heard {
-            Hearing::Answered(_, false) => {}
-            Hearing::Answered(pause, true) => {
-                let name = pause.call.as_ref().map_or("", |call| call.name.as_str());
-                self.screen.tell(&format!("{name} is not asked about again in this run"));
-            }
+            Hearing::Answered(told) => told.iter().for_each(|line| self.screen.tell(line)),
             Hearing::Unfit(why) => self.screen.tell(&format!("error: {why}")),
             Hearing::Other if edited => self.screen.tell("error: nothing waits for these arguments any more"),
             Hearing::Other if text.trim().is_empty() => {}
             Hearing::Other => match Command::read(&text) {
+                Some(Ok(Command::Mode(mode))) => self.mode(&mode),
+                Some(Ok(Command::Rules)) => self.rules(),
                 Some(Ok(Command::Help)) => self.screen.tell(&command::help()),
                 Some(Ok(_)) => self.screen.tell("error: not while it works; Esc interrupts it"),
                 Some(Err(why)) => self.screen.tell(&format!("error: {why}")),
@@ -250,6 +249,8 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
                 Some(took) => self.screen.tell(&took.to_string()),
                 None => self.screen.tell("nothing so far"),
             },
+            Command::Mode(mode) => self.mode(&mode),
+            Command::Rules => self.rules(),
             Command::Model(name) if name.is_empty() => {
                 self.screen.tell(&format!("model: {}", self.job.model.model.info().id));
             }
@@ -270,6 +271,30 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             }
         }
         Ok(None)
+    }
+
+    /// Shows the mode, or sets it, from the next call on.
+    fn mode(&mut self, mode: &str) {
+        let rules = &self.job.hands.rules;
+        match mode.parse() {
+            _ if mode.is_empty() => self.screen.tell(&format!("mode: {}", rules.current_mode())),
+            Ok(mode) => {
+                rules.set_mode(mode);
+                self.talk.mode = Some(mode);
+                self.screen.tell(&format!("mode: {mode}"));
+            }
+            Err(error) => self.tell(&Problem::of(Exit::Usage, &error)),
+        }
+    }
+
+    /// Shows the rules, with where each was said.
+    fn rules(&self) {
+        let rules = &self.job.hands.rules;
+        self.screen.tell(&format!("mode: {}", rules.current_mode()));
+        for rule in rules.rules() {
+            let [rule, from] = [&*rule.to_string(), &*rule.from].map(plain::whole);
+            self.screen.tell(&format!("{rule}  ({from})"));
+        }
     }
 
     /// Lists the sessions of the directory.

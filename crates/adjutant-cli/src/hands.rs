@@ -1,0 +1,88 @@
+//! The hands of the usual agent: its toolboxes, and the rules that stand before every call.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use adjutant::{
+    agent::{Journal, LogId, Record, Seq},
+    toolkit::{AccessMode, Files, Rules},
+    tools::{ToolSpec, Tools},
+};
+use futures_util::StreamExt;
+
+use crate::{exit::Exit, file, problem::Problem};
+
+/// The rules of a directory.
+const PROJECT: &str = ".adjutant/rules";
+
+/// The hands of an agent in a directory.
+#[derive(Debug)]
+pub(crate) struct Hands {
+    pub(crate) boxes: Vec<Tools>,
+    pub(crate) rules: Rules,
+    /// What is noteworthy about the rules, one line each.
+    pub(crate) told: Vec<String>,
+}
+
+impl Hands {
+    /// The hands for a directory, with its rules and those of the user. What the directory's rules allow counts only
+    /// if they are trusted: whoever wrote them would decide what runs unasked.
+    ///
+    /// # Errors
+    /// `Usage` if the directory or its rules cannot be used.
+    pub(crate) fn of(root: &Path, mode: AccessMode, is_trusted: bool) -> Result<Self, Problem> {
+        let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
+        let files = Files::new(root).map_err(wrong)?;
+        let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let mut hands = Self { boxes: vec![files.toolbox()], rules: Rules::new(place).mode(mode), told: Vec::new() };
+        if let Some(file) = usual().filter(|file| file.is_file()) {
+            hands.read(&file, &file.to_string_lossy(), true)?;
+        }
+        let file = root.join(PROJECT);
+        if file.symlink_metadata().is_ok_and(|it| it.is_file()) {
+            hands.read(&file, PROJECT, is_trusted)?;
+        }
+        Ok(hands)
+    }
+
+    fn read(&mut self, file: &Path, name: &str, is_trusted: bool) -> Result<(), Problem> {
+        let text = file::text(file, "the rules")?;
+        let is_unused = |line: &&str| !is_trusted && line.trim_start().starts_with("allow");
+        let unused = text.lines().filter(is_unused).count();
+        // The lines keep their numbers.
+        let used: String =
+            text.lines().map(|line| if is_unused(&line) { "\n".to_owned() } else { format!("{line}\n") }).collect();
+        let rules = self.rules.clone().with(&used, name);
+        self.rules = rules.map_err(|error| Problem::of(Exit::Usage, &error))?;
+        if unused > 0 {
+            let hint = "hint: read them, then say --trust";
+            self.told.push(format!("rules: {name}: warning: nobody trusts what it allows: {unused} not used; {hint}"));
+        }
+        Ok(())
+    }
+
+    /// Every tool.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.boxes.iter().flat_map(|tools| tools.toolset().iter()).map(|tool| tool.spec())
+    }
+
+    /// Takes up the rules that a person added earlier in a session of one's own.
+    pub(crate) async fn restore(&self, journal: &dyn Journal, log: &LogId) {
+        let mut records = journal.read(log, Seq(0));
+        // A log that cannot be read is told of by whoever works in it.
+        while let Some(Ok(stamped)) = records.next().await {
+            if let Record::App { kind, data, .. } = &stamped.record {
+                self.rules.restore(kind, data);
+            }
+        }
+    }
+}
+
+/// The file of the user's own rules.
+fn usual() -> Option<PathBuf> {
+    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
+    settings.map(|folder| folder.join("adjutant/rules"))
+}
