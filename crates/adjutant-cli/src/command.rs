@@ -11,7 +11,7 @@ use crate::{
     exit::Exit,
     init, manifest, memory, models,
     problem::Problem,
-    replay, resume, run, sessions, skills, talk, trust, up,
+    replay, resume, run, sessions, skills, talk, telemetry, trust, up,
 };
 
 /// Does what the arguments of this process say.
@@ -28,14 +28,14 @@ use crate::{
 /// | 130 | the user ended the run with Ctrl-C |
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    let Some(command) = args.command else { return ended(talk::talk(&args.talk)) };
+    let Some(command) = args.command else { return ended(telemetry::exported(|| talk::talk(&args.talk))) };
     if matches!(command, Command::Agent(_) | Command::Up(_)) {
         // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
         adjutant::runtime::host::hide_memory();
     }
     ended(match command {
-        Command::Run(args) => run::run(&args),
-        Command::Resume(mut args) => resume::resume(&mut args),
+        Command::Run(args) => telemetry::exported(|| run::run(&args)),
+        Command::Resume(mut args) => telemetry::exported(|| resume::resume(&mut args)),
         Command::Sessions(command) => sessions::sessions(command),
         Command::Replay(mut args) => replay::replay(&mut args),
         Command::Memory(command) => memory::memory(command),

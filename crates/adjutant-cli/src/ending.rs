@@ -92,6 +92,11 @@ fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen
         Outcome::Paused { pauses } => {
             let root = job.how.root.as_deref().unwrap_or(Path::new("."));
             waits::tell(pauses, Some(root), job.kept.as_ref(), screen);
+            if job.kept.is_none() {
+                screen.tell(
+                    "hint: --session NAME keeps the run, so that it can be answered; --mode says what needs no word",
+                );
+            }
         }
         _ => {}
     }

@@ -48,6 +48,7 @@ mod store;
 mod summary;
 mod talk;
 mod taught;
+mod telemetry;
 mod tree;
 mod trouble;
 mod trust;

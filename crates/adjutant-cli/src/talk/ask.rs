@@ -4,6 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use adjutant::{
     agent::Pause,
+    toolkit::Decision,
     tools::{Answer, AskKind},
 };
 use serde_json::Value;
@@ -172,21 +173,27 @@ impl Questions {
     }
 }
 
-/// An approval that need not be given again: by a rule that says just this, else for the rest of the run.
+/// An approval that need not be given again: of this tool for the rest of the run, if the person wished to be asked about
+/// the tool, else by a rule that says just this call. What no rule says is approved once.
 fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
-    let call = pause.call.as_ref().filter(|call| *pause.ask.prompt != *waits::usual(call.name.as_str()));
-    let spec = call.and_then(|call| hands.tools().find(|spec| *spec.name() == call.name));
-    let args = call.and_then(|call| serde_json::from_str(&call.args).ok());
-    let added = spec.zip(args).map(|(spec, args): (_, Value)| hands.rules.always(spec, &args));
-    match added {
-        Some(Ok(rules)) if !rules.is_empty() => {
+    let once = |why: &str| (Answer::approve(), vec![format!("only this once: {}", plain::line(why))]);
+    let Some(call) = &pause.call else { return once("it is about no call") };
+    if *pause.ask.prompt == *waits::usual(call.name.as_str()) {
+        let told = format!("{} is not asked about again in this run", plain::whole(call.name.as_str()));
+        return (Answer::Approve { args: None, for_run: true }, vec![told]);
+    }
+    let spec = hands.tools().find(|spec| *spec.name() == call.name);
+    let args = serde_json::from_str::<Value>(&call.args).ok();
+    let Some((spec, args)) = spec.zip(args).filter(|_| pause.key.is_none()) else { return once("no rule is about it") };
+    match hands.rules.always(spec, &args) {
+        Err(error) => once(&error.to_string()),
+        Ok(rules) => {
+            let ruling = hands.rules.verdict(spec, &args);
+            if ruling.decision != Decision::Allow {
+                return once(&ruling.why);
+            }
             let told = rules.iter().map(|rule| format!("rule of this session: {}", plain::whole(&rule.to_string())));
             (Answer::approve(), told.collect())
-        }
-        _ => {
-            let name = pause.call.as_ref().map_or("it", |call| call.name.as_str());
-            let told = format!("{} is not asked about again in this run", plain::whole(name));
-            (Answer::Approve { args: None, for_run: true }, vec![told])
         }
     }
 }

@@ -21,6 +21,7 @@ mod skills;
 mod stopping;
 #[cfg(unix)]
 mod talk;
+mod telemetry;
 #[cfg(unix)]
 mod terminal;
 mod trying;

@@ -202,6 +202,42 @@ fn question_that_was_open_is_asked_again_when_the_command_was_killed() {
 }
 
 #[test]
+fn rules_decide_when_a_directory_and_its_user_have_some() {
+    let desk = Desk::new("store.db");
+    fs::create_dir_all(desk.path("work/.adjutant")).expect("it can be made");
+    let rules = "# What the agent may do.\nallow shell(git log *)\ndeny read(secret*)\nask read(notes.txt)\n";
+    fs::write(desk.path("work/.adjutant/rules"), rules).expect("it can be written");
+    let read = |path: &str| calls("read_file", json!({"path": path}));
+    let server = serve([read("secret.txt"), read("notes.txt"), says("Read."), read("notes.txt"), read("notes.txt")]);
+    let mut terminal = talk(&desk, &server, &["--mode", "plan"]);
+    terminal
+        .wait("rules: .adjutant/rules: warning: nobody trusts what it allows: 1 not used; hint: read them, then say");
+    terminal.line("Read!");
+    asked(&terminal, "read_file");
+    assert!(
+        terminal.screen().contains("this call is denied: a look at `secret.txt`: rule `deny"),
+        "{}",
+        terminal.screen()
+    );
+    terminal.line("a");
+    terminal.wait("only this once: a look at `notes.txt`: rule `ask read(notes.txt)` of .adjutant/rules:4");
+    ended(&terminal, 1);
+    terminal.line("/mode edits");
+    terminal.wait("mode: edits");
+    terminal.line("/mode fast");
+    terminal.wait("hint: there are plan, ask, edits and all");
+    terminal.line("/rules");
+    terminal.wait("deny read(secret*)  (.adjutant/rules:3)");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    // Without a terminal, what asks waits.
+    let seen = desk.ask(&server, &["run", "Again", "--session", "s", "-q"]);
+    seen.check(5, "", "");
+    let unkept = desk.ask(&server, &["run", "Again"]);
+    assert!(unkept.code == Some(5) && unkept.stderr.contains("hint: --session NAME keeps the run"), "{unkept:#?}");
+}
+
+#[test]
 fn what_others_say_steers_no_terminal_and_nothing_is_kept_when_that_is_wished() {
     let desk = Desk::new("store.db");
     let server = serve([says("a\u{1b}[2J\u{1b}]0;x\u{7}b **never closed\n")]);
