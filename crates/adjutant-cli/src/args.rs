@@ -24,7 +24,7 @@ pub(crate) use self::{
         Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Stop, Tell, Verify,
     },
     skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
-    talk::{Completions, Talk},
+    talk::{Completions, Talk, Undo},
 };
 use crate::exit;
 
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sessions(Sessions),
     Replay(Replay),
+    Undo(Undo),
     /// Looks after what is remembered of an owner: what `run --memory` has learned.
     #[command(subcommand)]
     Memory(Memory),

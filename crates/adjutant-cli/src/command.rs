@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::{
     agent, agent_host, agents,
-    args::{Args, Command},
-    board, completions,
+    args::{self, Args, Command},
+    board,
     exit::Exit,
     init, manifest, memory, models,
     problem::Problem,
-    replay, resume, run, sessions, skills, talk, telemetry, trust, up,
+    replay, resume, run, screen, sessions, skills, talk, telemetry, trust, up,
 };
 
 /// Does what the arguments of this process say.
@@ -37,6 +37,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => telemetry::exported(|| run::run(&args)),
         Command::Resume(mut args) => telemetry::exported(|| resume::resume(&mut args)),
         Command::Sessions(command) => sessions::sessions(command),
+        Command::Undo(args) => sessions::undo::undo(&args),
         Command::Replay(mut args) => replay::replay(&mut args),
         Command::Memory(command) => memory::memory(command),
         Command::Skills(command) => skills::skills(command),
@@ -48,9 +49,17 @@ pub fn main() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Manifest(command) => manifest::manifest(command),
         Command::Models(args) => models::models(&args),
-        Command::Completions(args) => completions::completions(&args),
+        Command::Completions(args) => completions(&args),
         Command::AgentHost(args) => agent_host::agent_host(&args.workspace),
     })
+}
+
+/// Writes the completions for a shell to standard output.
+fn completions(args: &args::Completions) -> Result<Exit, Problem> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "adjutant", &mut script);
+    screen::write(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Finished)
 }
 
 fn ended(ended: Result<Exit, Problem>) -> ExitCode {

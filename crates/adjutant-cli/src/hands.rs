@@ -7,19 +7,22 @@ use std::{
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Files, Rules},
-    tools::{ToolSpec, Tools},
+    toolkit::{AccessMode, Edits, Files, Rules, Undo},
+    tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
 
 use crate::{exit::Exit, file, problem::Problem};
 
+/// The names of the toolboxes.
+pub(crate) const BOXES: [&str; 2] = ["files", "edits"];
 /// The rules of a directory.
 const PROJECT: &str = ".adjutant/rules";
 
 /// The hands of an agent in a directory.
 #[derive(Debug)]
 pub(crate) struct Hands {
+    pub(crate) files: Files,
     pub(crate) boxes: Vec<Tools>,
     pub(crate) rules: Rules,
     /// What is noteworthy about the rules, one line each.
@@ -36,7 +39,8 @@ impl Hands {
         let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
         let files = Files::new(root).map_err(wrong)?;
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let mut hands = Self { boxes: vec![files.toolbox()], rules: Rules::new(place).mode(mode), told: Vec::new() };
+        let boxes = vec![files.toolbox(), Edits::new(&files).toolbox()];
+        let mut hands = Self { files, boxes, rules: Rules::new(place).mode(mode), told: Vec::new() };
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }
@@ -61,6 +65,14 @@ impl Hands {
             self.told.push(format!("rules: {name}: warning: nobody trusts what it allows: {unused} not used; {hint}"));
         }
         Ok(())
+    }
+
+    /// Keeps what its tools change in files as it was.
+    pub(crate) fn keep(&mut self, undo: Undo) {
+        let edits = Edits::new(&self.files).undo(undo).toolbox();
+        if let Some(tools) = self.boxes.iter_mut().find(|tools| tools.name() == edits.name()) {
+            *tools = edits;
+        }
     }
 
     /// Every tool.

@@ -53,7 +53,7 @@ impl<'a> Job<'a> {
         store: Option<&Store>,
         kept: Option<StoredRun>,
     ) -> Result<Self, Problem> {
-        let RunManifest { mut manifest, hands, skills, answer, asked, .. } = made;
+        let RunManifest { mut manifest, mut hands, skills, answer, asked, .. } = made;
         if let (Some(board), Some(store)) = (&manifest.board, store) {
             store.board(&board.name)?;
         }
@@ -67,6 +67,10 @@ impl<'a> Job<'a> {
         let engine = Engine::builder(Resolved::of(manifest)).models(models).skills(skills).store(opened);
         let mut engine = engine;
         if let Some(kept) = kept.as_ref() {
+            // Without a place nothing is kept, and `undo` says so.
+            if let Ok(undo) = kept.store.undo() {
+                hands.keep(undo);
+            }
             let journal = kept.store.journal();
             if journal.info(&kept.name).await.is_ok_and(|info| matches!(named::directory(&info), Ok(Some(_)))) {
                 hands.restore(&*journal, &kept.name).await;

@@ -13,7 +13,6 @@ mod board;
 mod chooser;
 mod chosen_model;
 mod command;
-mod completions;
 mod consent;
 mod cure;
 mod ending;

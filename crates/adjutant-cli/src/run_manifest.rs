@@ -18,7 +18,7 @@ use crate::{
     answer,
     args::{AgentChoice, How, MaxTurns},
     exit::Exit,
-    hands::Hands,
+    hands::{self, Hands},
     near,
     notes::Notes,
     problem::Problem,
@@ -30,12 +30,12 @@ use crate::{
 pub(crate) const NAME: &str = "adjutant";
 /// The text that tells the usual agent about itself.
 const INSTRUCTIONS: &str = "\
-You answer questions about the files of one directory. You can list, read and search them with your tools; you can \
-change nothing. Paths are relative to that directory.
+You work in one directory: you answer questions about its files, and change them where you are asked to. Paths are \
+relative to that directory.
 Look before you answer: use the tools, and answer from what they return, not from what such directories usually hold. \
-Name the files that you rely on. If the files do not hold the answer, say so.";
-/// The toolbox of the files.
-pub(crate) const FILES: &str = "files";
+Name the files that you rely on. If the files do not hold the answer, say so.
+Change only what you are asked for, and read a file before you change it. A call may wait for the user's word; if it is \
+refused, do without it.";
 /// The toolbox of the board.
 const BOARD: &str = "board";
 /// The number of levels of agents that may stand under the one that is asked, if nothing else is set.
@@ -168,7 +168,7 @@ fn usual(others: &[AgentSpec], notes: &Notes) -> AgentSpec {
         agent.name = format!("{}-lead", agent.name).into();
     }
     agent.instructions = Some(Instructions::Text(format!("{INSTRUCTIONS}{}", notes.text).into()));
-    agent.toolboxes = vec![ToolboxChoice::Name(FILES.into())];
+    agent.toolboxes = hands::BOXES.iter().map(|name| ToolboxChoice::Name((*name).into())).collect();
     agent.skills = vec!["*".into()];
     agent
 }
@@ -192,10 +192,10 @@ fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills) -> Resu
 
 /// The problem that an agent names a toolbox that is none.
 pub(crate) fn unknown(definition: &Definition) -> Option<Problem> {
-    let known = [FILES, BOARD];
+    let known: Vec<&str> = hands::BOXES.into_iter().chain([BOARD]).collect();
     let wrong = definition.toolboxes.iter().find(|name| !known.contains(&&***name))?;
     let text = format!("the agent {} names a toolbox that there is not: {wrong}", definition.name);
-    Some(named(Problem::new(Exit::Usage, text), wrong, known.into_iter(), "toolboxes"))
+    Some(named(Problem::new(Exit::Usage, text), wrong, known.iter().copied(), "toolboxes"))
 }
 
 /// There is no agent of this name, or nobody trusts it.

@@ -6,6 +6,7 @@ pub(crate) mod list;
 mod show;
 mod talk;
 pub(crate) mod tend;
+pub(crate) mod undo;
 
 use adjutant::agent::LogId;
 

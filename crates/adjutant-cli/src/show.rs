@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use adjutant::{
     Completion, EventKind,
     agent::{Outcome, RunResult},
-    llm::{Block, BlockKind, CallId, CallResult, Reply, Warning, WarningKind},
+    llm::{Block, BlockKind, CallId, CallResult, Content, Reply, Warning, WarningKind},
+    tools::Progress,
 };
 
 use crate::plain;
@@ -63,7 +64,17 @@ pub(crate) struct Show {
     coming: bool,
     /// The line of thinking that is not finished.
     thought: String,
-    running: Vec<(CallId, String)>,
+    running: Vec<RunningCall>,
+}
+
+/// A call that runs.
+#[derive(Debug)]
+struct RunningCall {
+    call: CallId,
+    name: String,
+    args: String,
+    /// True if another one of its name ran at the same time, so that the name alone does not tell which it is.
+    has_twin: bool,
 }
 
 impl Show {
@@ -105,6 +116,7 @@ impl Show {
             EventKind::ReplyFinished { reply, .. } => self.end_reply(reply),
             EventKind::RunPaused { .. } => self.end_line(),
             EventKind::ToolStarted { call, name, args, .. } => self.start(*call, name.as_str(), args),
+            EventKind::ToolProgress { call, progress } => self.progress(*call, progress),
             EventKind::ToolFinished { call, name, result, duration } => {
                 self.finish(*call, name.as_str(), result, *duration)
             }
@@ -189,14 +201,20 @@ impl Show {
     }
 
     fn start(&mut self, call: CallId, name: &str, args: &str) -> Vec<DisplayLine> {
-        let name = plain::line(name);
-        self.running.push((call, name.clone()));
-        vec![DisplayLine::Told(format!("→ {name} {}", plain::line(args))), self.busy()]
+        let (name, args) = (plain::line(name), plain::line(args));
+        let told = format!("→ {name} {args}");
+        let mut has_twin = false;
+        for other in self.running.iter_mut().filter(|other| other.name == name) {
+            (other.has_twin, has_twin) = (true, true);
+        }
+        self.running.push(RunningCall { call, name, args, has_twin });
+        vec![DisplayLine::Told(told), self.busy()]
     }
 
     fn finish(&mut self, call: CallId, name: &str, result: &CallResult, duration: Duration) -> Vec<DisplayLine> {
-        self.running.retain(|(it, _)| *it != call);
-        let (name, millis) = (plain::line(name), duration.as_millis());
+        let known = self.running.iter().position(|it| it.call == call).map(|at| self.running.remove(at));
+        let args = known.filter(|it| it.has_twin).map(|it| format!(" {}", it.args)).unwrap_or_default();
+        let (name, millis) = (plain::line(name) + &args, duration.as_millis());
         let told = if result.is_error() {
             format!("✗ {name} {millis} ms: {}", plain::line(&reason(&result.text())))
         } else {
@@ -205,10 +223,22 @@ impl Show {
         vec![DisplayLine::Told(told), self.busy()]
     }
 
+    /// What a call says while it runs: its last line.
+    fn progress(&self, call: CallId, progress: &Progress) -> Vec<DisplayLine> {
+        let said = progress.content.iter().filter_map(Content::as_text).next_back();
+        let line = said.and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+        let known = self.running.iter().find(|it| it.call == call);
+        known
+            .zip(line)
+            .map(|(it, line)| DisplayLine::Busy(format!("{}: {}", it.name, plain::line(line))))
+            .into_iter()
+            .collect()
+    }
+
     /// Returns the line that tells what is being waited for: the calls that run, or the model.
     fn busy(&self) -> DisplayLine {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        self.running.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
+        self.running.iter().for_each(|it| *counts.entry(&it.name).or_default() += 1);
         if counts.is_empty() {
             return DisplayLine::Busy(MODEL.into());
         }

@@ -14,6 +14,7 @@ use adjutant::{
     llm::{SystemWorld, private},
     runtime::Store as Opened,
     store::{JsonlJournal, Postgres, Sqlite},
+    toolkit::Undo,
 };
 
 use crate::{args::At, exit::Exit, plain, problem::Problem};
@@ -21,6 +22,8 @@ use crate::{args::At, exit::Exit, plain, problem::Problem};
 /// The variable that names a place.
 const VARIABLE: &str = "ADJUTANT_STORE";
 
+/// The end of the name of the folder beside a store that holds what was in files before agents changed them.
+const CHANGED: &str = ".changed";
 /// The time that a server may take to hear that a session is free.
 const SETTLES_WITHIN: Duration = Duration::from_secs(2);
 /// The time between two checks that the server has heard it.
@@ -32,6 +35,8 @@ pub(crate) struct Store {
     opened: Opened,
     /// The address of the server, if it is one.
     server: Option<String>,
+    /// The folder of what was in files before agents changed them; none if there is no place for it.
+    changed: Option<PathBuf>,
     /// The option that tells other commands of the store, with a space before it; empty if they find it by themselves.
     option: String,
 }
@@ -84,17 +89,43 @@ impl Store {
             // There is nobody to tell when standard error is closed.
             let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed));
         }
-        Ok(Self { opened, server, option })
+        let changed = match &place {
+            StoreAddress::Folder(path) | StoreAddress::File(path) => {
+                let mut name = path.canonicalize().unwrap_or_else(|_| path.clone()).into_os_string();
+                name.push(CHANGED);
+                Some(name.into())
+            }
+            StoreAddress::Server(_) => usual().ok().map(|file| file.with_file_name("postgres.changed")),
+        };
+        Ok(Self { opened, server, changed, option })
     }
 
     /// A store in memory, which nothing outlives.
     pub(crate) fn in_memory() -> Self {
-        Self { opened: Opened::memory_only(SystemWorld), server: None, option: String::new() }
+        let changed = Some(env::temp_dir().join(format!("adjutant-{}", uuid::Uuid::new_v4())));
+        Self { opened: Opened::memory_only(SystemWorld), server: None, changed, option: String::new() }
     }
 
     /// The sessions in it.
     pub(crate) fn sessions(&self) -> Sessions {
         Sessions::new(self.journal())
+    }
+
+    /// What keeps files as they were before agents changed them.
+    ///
+    /// # Errors
+    /// `Usage` if there is no place for it.
+    pub(crate) fn undo(&self) -> Result<Undo, Problem> {
+        let none = || Problem::new(Exit::Usage, "there is no place for what was in changed files: HOME is not set");
+        self.changed.clone().map(Undo::new).ok_or_else(none)
+    }
+
+    /// Removes what is kept of a store in memory.
+    pub(crate) fn forget_changes(&self) {
+        if let Some(folder) = &self.changed {
+            // Nothing may have been kept.
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
 
     /// Its journal.

@@ -74,6 +74,8 @@ struct Talk<'a> {
     asked: Vec<String>,
     /// How the session was left; none if it is new, or once it is gone on with.
     left: Option<Run>,
+    /// The record to which files were put back since the last run.
+    undone: Option<Seq>,
     /// What all its runs took.
     took: Option<Took>,
 }
@@ -129,6 +131,9 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
         };
         screen.tell(&format!("in all: {took}{again}"));
     }
+    if args.ephemeral {
+        talk.store.forget_changes();
+    }
     input.finish();
     ended
 }
@@ -180,7 +185,7 @@ impl<'a> Talk<'a> {
         if models.is_empty() {
             models.extend(left.as_ref().and_then(Run::config).map(|config| config.model.to_string()));
         }
-        Ok(Self { args, root, store, name, models, mode: args.mode, asked, left, took: None })
+        Ok(Self { args, root, store, name, models, mode: args.mode, asked, left, undone: None, took: None })
     }
 
     /// The manifest and the model of a stretch.

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::{AgentChoice, MaxTurns, Taught, seconds};
 use crate::exit;
 
-/// Runs an agent with read-only file tools on a directory.
+/// Runs an agent on a directory: it looks at files, and changes them where that is allowed.
 ///
 /// The answer is written to standard output as it comes; tool calls, warnings and a summary go to standard error. Ctrl-C
 /// ends the run and keeps what was said; a second Ctrl-C ends the command at once.
@@ -99,7 +99,7 @@ pub(crate) struct Resume {
 /// The options for the work of an agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct How {
-    /// The directory whose files the agent may list, read and search: that of the session that is resumed, else `.`.
+    /// The directory that the agent works in: that of the session that is resumed, else `.`.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 

@@ -75,3 +75,20 @@ pub(crate) struct Completions {
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
+
+/// Puts the files of a session's directory back as they were before its agent changed them.
+///
+/// Only what its tools for files changed is put back, and nothing at all if somebody else changed one of the files since.
+/// The files that were put back are written to standard output.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// The session; without it, that of the directory which changed last.
+    pub(crate) name: Option<String>,
+
+    /// Back to how it was at this record, 0 for the beginning; without it, to before the newest run that changed files.
+    #[arg(long, value_name = "RECORD")]
+    pub(crate) to: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}

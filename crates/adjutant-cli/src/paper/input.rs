@@ -79,7 +79,7 @@ pub(crate) struct Input {
     pub(crate) sender: UnboundedSender<Typed>,
     pub(crate) pen: Pen,
     /// What reads the lines, until it begins.
-    reader: Option<Box<Reader>>,
+    reader: Option<Box<LineReader>>,
 }
 
 /// Prints above the line.
@@ -165,8 +165,8 @@ impl Input {
             .color_mode(ColorMode::Forced)
             .keyseq_timeout(Some(ESC_WITHIN_MS))
             .build();
-        let mut editor = Editor::<Line, FileHistory>::with_config(config).map_err(wrong)?;
-        editor.set_helper(Some(Line { board: Arc::clone(&board), commands }));
+        let mut editor = Editor::<InputLine, FileHistory>::with_config(config).map_err(wrong)?;
+        editor.set_helper(Some(InputLine { board: Arc::clone(&board), commands }));
         let keys = || Box::new(Keys { board: Arc::clone(&board), sender: sender.clone() });
         editor.bind_sequence(KeyEvent::from('\x1b'), EventHandler::Conditional(keys()));
         editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(keys()));
@@ -185,7 +185,7 @@ impl Input {
                 }
             }
         });
-        let reader = Reader { editor, board: Arc::clone(&board), sender: sender.clone(), history, is_end };
+        let reader = LineReader { editor, board: Arc::clone(&board), sender: sender.clone(), history, is_end };
         Ok(Self { board, typed, sender, pen: Pen(pen), reader: Some(Box::new(reader)) })
     }
 
@@ -209,8 +209,8 @@ impl Input {
 }
 
 /// The thread that reads lines.
-struct Reader {
-    editor: Editor<Line, FileHistory>,
+struct LineReader {
+    editor: Editor<InputLine, FileHistory>,
     board: Arc<Board>,
     sender: UnboundedSender<Typed>,
     history: Option<PathBuf>,
@@ -218,7 +218,7 @@ struct Reader {
     is_end: fn(&str) -> bool,
 }
 
-impl Reader {
+impl LineReader {
     /// Reads line after line until the person leaves.
     fn read(mut self) {
         let (mut initial, mut is_leaving) = (None::<String>, false);
@@ -295,15 +295,15 @@ impl ConditionalEventHandler for Keys {
 }
 
 /// How the line looks.
-struct Line {
+struct InputLine {
     board: Arc<Board>,
     /// The commands, each with what it does.
     commands: &'static [(&'static str, &'static str)],
 }
 
-impl Helper for Line {}
+impl Helper for InputLine {}
 
-impl Hinter for Line {
+impl Hinter for InputLine {
     type Hint = String;
 
     /// No hint: it is called with what is typed, which is good to know.
@@ -316,7 +316,7 @@ impl Hinter for Line {
     }
 }
 
-impl Highlighter for Line {
+impl Highlighter for InputLine {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, _: &'p str, _: bool) -> Cow<'b, str> {
         let status = if self.board.taken.load(Relaxed) { String::new() } else { lock(&self.board.status).clone() };
         let style = self.board.style;
@@ -325,7 +325,7 @@ impl Highlighter for Line {
     }
 }
 
-impl Validator for Line {
+impl Validator for InputLine {
     fn validate(&self, _: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         self.board.taken.store(true, Relaxed);
         // A message, so that it is drawn once more.
@@ -333,7 +333,7 @@ impl Validator for Line {
     }
 }
 
-impl Completer for Line {
+impl Completer for InputLine {
     type Candidate = String;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {

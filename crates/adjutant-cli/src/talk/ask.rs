@@ -4,6 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use adjutant::{
     agent::Pause,
+    llm::CallId,
     toolkit::Decision,
     tools::{Answer, AskKind},
 };
@@ -33,6 +34,8 @@ pub(crate) struct Questions {
     open: VecDeque<Question>,
     /// False if the first one could not be shown whole, so that nobody may agree to it.
     is_whole: bool,
+    /// The calls that were asked about in this run.
+    calls: Vec<CallId>,
 }
 
 /// What a line was to the question that is shown.
@@ -48,11 +51,12 @@ pub(crate) enum Hearing {
 
 impl Questions {
     pub(crate) fn new(board: Arc<Board>) -> Self {
-        Self { board, open: VecDeque::new(), is_whole: true }
+        Self { board, open: VecDeque::new(), is_whole: true, calls: Vec::new() }
     }
 
     /// Takes a question, and shows it unless another one is shown.
-    pub(crate) fn push(&mut self, question: Question, paper: &Paper) {
+    pub(crate) fn push(&mut self, question: Question, paper: &mut Paper) {
+        self.calls.extend(question.pause.call_id());
         self.open.push_back(question);
         if self.open.len() == 1 {
             self.show(paper);
@@ -60,7 +64,7 @@ impl Questions {
     }
 
     /// Forgets the questions that nobody waits for any more, and shows the next one.
-    pub(crate) fn sweep(&mut self, paper: &Paper) {
+    pub(crate) fn sweep(&mut self, paper: &mut Paper) {
         let is_over = |question: &Question| question.answer.is_closed();
         if !self.open.iter().any(is_over) {
             return;
@@ -72,6 +76,11 @@ impl Questions {
         }
     }
 
+    /// True if this call was asked about in this run.
+    pub(crate) fn was_asked(&self, call: CallId) -> bool {
+        self.calls.contains(&call)
+    }
+
     /// True if nothing is asked.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
@@ -80,11 +89,12 @@ impl Questions {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
+        self.calls.clear();
         self.board.ask(None);
     }
 
     /// Takes a line as the answer to the question that is shown.
-    pub(crate) fn hear(&mut self, text: &str, edited: bool, hands: &Hands, paper: &Paper) -> Hearing {
+    pub(crate) fn hear(&mut self, text: &str, edited: bool, hands: &Hands, paper: &mut Paper) -> Hearing {
         let Some(Question { pause, .. }) = self.open.front() else { return Hearing::Other };
         let pause = Arc::clone(pause);
         let (answer, told) = match self.read(&pause, text.trim(), edited, hands) {
@@ -94,6 +104,10 @@ impl Questions {
         };
         if let Err(error) = answer.fits(&pause.ask) {
             return Hearing::Unfit(error.to_string());
+        }
+        if edited {
+            // What is done is not what was shown.
+            self.calls.retain(|call| pause.call_id() != Some(*call));
         }
         if let Some(question) = self.open.pop_front() {
             // A call that ended meanwhile needs no answer.
@@ -133,7 +147,7 @@ impl Questions {
     }
 
     /// Shows the first question whole: what it would do, and how it is answered.
-    fn show(&mut self, paper: &Paper) {
+    fn show(&mut self, paper: &mut Paper) {
         let Some(question) = self.open.front() else { return self.board.ask(None) };
         let pause = &question.pause;
         let call = pause.call.as_ref();
@@ -164,6 +178,7 @@ impl Questions {
             .filter(|_| pause.ask.kind == AskKind::Approval)
             .map(|call| plain::json_line(&*call.args).trim_end().to_owned());
         self.board.ask(Some(args.unwrap_or_default()));
+        paper.wait("waiting for your answer");
         paper.tell(match pause.ask.kind {
             AskKind::Approval => "? y(es), n(o) and why, e(dit), a(lways)",
             AskKind::Authorisation => "? y(es) when it is given, n(o)",

@@ -1,8 +1,9 @@
 //! The commands of a conversation: lines that begin with a slash.
 
 /// The commands, each with what it does.
-pub(crate) const NAMES: [(&str, &str); 9] = [
+pub(crate) const NAMES: [(&str, &str); 10] = [
     ("/help", "shows this"),
+    ("/undo", "puts back what the agent changed in files since your last prompt; once more, since the one before it"),
     ("/fork", "goes on in a copy of the session; with a name, in one of that name"),
     ("/model", "shows the model, or goes on with another one: /model provider/name"),
     ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
@@ -23,6 +24,7 @@ What is asked is answered with y(es), n(o) and a reason, e(dit) or a(lways).";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
+    Undo,
     Fork(String),
     Model(String),
     Mode(String),
@@ -50,6 +52,7 @@ impl Command {
         };
         Some(match name {
             "/help" => bare(Self::Help),
+            "/undo" => bare(Self::Undo),
             "/fork" => Ok(Self::Fork(rest.to_owned())),
             "/model" => Ok(Self::Model(rest.to_owned())),
             "/mode" => Ok(Self::Mode(rest.to_owned())),
@@ -85,8 +88,6 @@ mod tests {
             ("/usr/bin is full", None),
             ("/notes.md", None),
             (" /model  openai/gpt-5 ", Some(Ok(Command::Model("openai/gpt-5".into())))),
-            ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
-            ("/rules", "shows the rules that hold"),
             ("/cost", Some(Ok(Command::Cost))),
             ("/cost now", Some(Err("/cost takes nothing: now".into()))),
             ("/modle x", none()),

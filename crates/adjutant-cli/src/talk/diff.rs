@@ -1,26 +1,47 @@
 //! What a call changes, in a few coloured lines: told from its arguments, so that it can be judged before it is done.
 
-use serde_json::Value;
+use adjutant::llm::CallResult;
+use serde_json::{Map, Value};
 
 use crate::{paper::style::Style, plain};
 
 /// The largest number of lines that are shown of a change that nobody is asked about.
 const MAX_LINES: usize = 24;
 
-/// The change that a call makes, as lines; none if it is no change of a text.
+/// The change that a call would make, as lines that hold all of its arguments; none if it is no change of a text.
 pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
-    let args: Value = serde_json::from_str(args).ok()?;
+    let args: Map<String, Value> = serde_json::from_str(args).ok()?;
     let text = |name: &str| args.get(name).and_then(Value::as_str);
-    let signed = |sign: &str, text: &str| text.lines().map(|line| format!("{sign}{line}")).collect::<Vec<_>>();
-    match tool {
+    let (shown, lines) = match tool {
         "edit_file" => {
-            let (old, new) = (text("old_text")?, text("new_text")?);
-            Some([vec![format!("@ {}", text("path")?)], changed(&signed("-", old), &signed("+", new))].concat())
+            let (old, new) = (signed("-", text("old_text")?), signed("+", text("new_text")?));
+            (&["path", "old_text", "new_text"][..], changed(&old, &new))
         }
-        "write_file" => Some([vec![format!("@ {}", text("path")?)], signed("+", text("content")?)].concat()),
-        "apply_patch" => Some(signed("", text("patch")?)),
-        _ => None,
+        "write_file" => (&["path", "content"][..], signed("+", text("content")?)),
+        "apply_patch" => (&["patch"][..], signed("", text("patch")?)),
+        _ => return None,
+    };
+    let rest = args.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
+    let rest: String = rest.map(|(name, value)| format!(" {name}: {value}")).collect();
+    let head = format!("@ {}{rest}", text("path").unwrap_or_default());
+    Some(if head == "@ " { lines } else { [vec![head], lines].concat() })
+}
+
+/// The change that a call has made, as its result tells it.
+pub(crate) fn of_result(result: &CallResult) -> Option<Vec<String>> {
+    let diff = result.details.get("diff").and_then(Value::as_str)?;
+    Some(signed("", diff)).filter(|_| !diff.is_empty())
+}
+
+/// The lines of a text, each behind a sign.
+fn signed(sign: &str, text: &str) -> Vec<String> {
+    let whole = text.strip_suffix('\n');
+    let mut lines: Vec<String> =
+        whole.unwrap_or(text).split('\n').map(|line| format!("{sign}{line}")).filter(|_| !text.is_empty()).collect();
+    if whole.is_none() && !sign.is_empty() && !text.is_empty() {
+        lines.push(format!("{sign} (no line end here)"));
     }
+    lines
 }
 
 /// Old and new lines; those that begin or end both stand once.
@@ -61,10 +82,13 @@ mod tests {
 
     #[test]
     fn diff_shows_what_changes_when_a_call_edits() {
-        let edit = r#"{"path":"a.rs","old_text":"one\ntwo\nthree","new_text":"one\n2\u001b[2J\nthree"}"#;
+        let edit = r#"{"path":"a.rs","old_text":"one\ntwo\nthree\n","new_text":"one\n2\u001b[2J\nthree\n","all":true}"#;
         let lines = of_call("edit_file", edit).expect("an edit is a change");
         let plain = Style::test(false, 80);
-        assert_eq!(shown(&lines, true, plain), "  @ a.rs\n   one\n  -two\n  +2\\u{1b}[2J\n   three\n");
+        assert_eq!(shown(&lines, true, plain), "  @ a.rs all: true\n   one\n  -two\n  +2\\u{1b}[2J\n   three\n");
+        let edit = r#"{"path":"a.rs","old_text":"x","new_text":"x\r\n"}"#;
+        let lines = of_call("edit_file", edit).expect("an edit is a change");
+        assert_eq!(shown(&lines, true, plain), "  @ a.rs\n  -x\n  - (no line end here)\n  +x\\u{d}\n");
         let write = of_call("write_file", &format!(r#"{{"path":"b","content":"{}"}}"#, "x\\n".repeat(30)));
         let text = shown(&write.expect("it is one"), false, Style::test(true, 80));
         assert!(text.starts_with("  \x1b[1m@ b\x1b[0m\n  \x1b[32m+x\x1b[0m\n"), "{text}");

@@ -11,6 +11,7 @@ use std::{
 use adjutant::{
     Event, EventKind, Outcome, Running,
     agent::{LogId, LogQuery},
+    llm::UserMessage,
 };
 use tokio::{
     sync::mpsc,
@@ -35,7 +36,7 @@ use crate::{
     problem::Problem,
     run,
     screen::Screen,
-    sessions::{list, tend},
+    sessions::{list, tend, undo::History},
     summary::Took,
     trouble, waits,
 };
@@ -121,6 +122,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
 
     /// Follows a run to its end, and says how it ended.
     async fn run(&mut self, running: Result<Running, adjutant::Error>) {
+        self.talk.undone = None;
         self.input.board.set_busy(true);
         let ended = match running {
             Ok(running) => self.follow(running).await,
@@ -189,8 +191,9 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let Some(paper) = self.screen.paper() else { return };
         match &event.kind {
             EventKind::ReplyFinished { .. } if event.who.depth == 0 => paper.end(),
-            EventKind::ToolStarted { name, args, .. } => {
-                if let Some(lines) = diff::of_call(name.as_str(), args) {
+            // What was asked about was shown already.
+            EventKind::ToolFinished { call, result, .. } if !self.questions.was_asked(*call) => {
+                if let Some(lines) = diff::of_result(result) {
                     paper.print(diff::shown(&lines, false, paper.style));
                 }
             }
@@ -249,6 +252,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
                 Some(took) => self.screen.tell(&took.to_string()),
                 None => self.screen.tell("nothing so far"),
             },
+            Command::Undo => self.undo().await?,
             Command::Mode(mode) => self.mode(&mode),
             Command::Rules => self.rules(),
             Command::Model(name) if name.is_empty() => {
@@ -271,6 +275,26 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             }
         }
         Ok(None)
+    }
+
+    /// Puts back what was changed since the last prompt that is not taken back yet, and lets the model know.
+    async fn undo(&mut self) -> Result<(), Problem> {
+        let (store, files) = (&self.talk.store, &self.job.hands.files);
+        let history = History::read(&*store.journal(), &self.talk.name).await?;
+        let Some(at) = history.before(self.talk.undone) else {
+            self.screen.tell("nothing is to be put back");
+            return Ok(());
+        };
+        let restored = history.restore(store, files, at)?;
+        self.talk.undone = Some(at);
+        if restored.is_empty() {
+            self.screen.tell("everything is already as it was");
+            return Ok(());
+        }
+        self.screen.tell(&format!("put back: {}", restored.join(", ")));
+        let told = format!("[The user has put these files back as they were before: {}]", restored.join(", "));
+        let told = self.job.agent.log().append(vec![UserMessage::text(told).into()]).await;
+        told.map_err(|error| ending::failed(self.job, &error))
     }
 
     /// Shows the mode, or sets it, from the next call on.

@@ -46,7 +46,7 @@ fn providers_of_a_file_are_used_when_the_variable_names_it() {
     let server = serve([says("Hello.")]);
     let json = serde_json::json!({
         "providers": [{"name": "acme", "base_url": server.openai_base_url(), "key_variables": ["ACME_KEY"]}],
-        "models": [{"id": "acme/large", "context_window": 1_000, "max_output_tokens": 100, "price": {"input": 1, "output": 2}}],
+        "models": [{"id": "acme/large", "context_window": 8_000, "max_output_tokens": 100, "price": {"input": 1, "output": 2}}],
     });
     fs::write(file.path(), json.to_string()).expect("the file can be written");
     let mut command = adjutant(&["run", "Hi", "--model", "acme/large"]);

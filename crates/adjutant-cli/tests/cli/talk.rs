@@ -20,10 +20,17 @@ fn talk(desk: &Desk, server: &Loopback, args: &[&str]) -> Terminal {
 }
 
 /// The screen without what differs from run to run.
-fn normal(desk: &Desk, server: &Loopback, screen: &str) -> String {
+fn normal(desk: &Desk, server: &Loopback, terminal: &Terminal) -> String {
+    // What was printed last is below the line until that is drawn anew.
+    let screen = terminal.wait_until("the line", |screen| screen.trim_end().ends_with('›'));
     let text = screen.replace(&desk.work(), "WORK").replace(&server.addr().to_string(), "HOST");
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
+        // How long it takes differs.
+        let line = match line.strip_suffix(" (Esc interrupts)") {
+            Some(line) => line.trim_end_matches(|it: char| it.is_ascii_digit() || matches!(it, ' ' | 's')),
+            None => line,
+        };
         let is_number = |word: &str| word.parse::<f64>().is_ok();
         let words: Vec<&str> = line.split(' ').collect();
         let word = |at: usize| {
@@ -79,7 +86,7 @@ fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
     terminal.wait("turns 1");
     terminal.line("/cost");
     terminal.wait("turns 3, calls 1");
-    insta::assert_snapshot!(normal(&desk, &server, &terminal.screen()));
+    insta::assert_snapshot!(normal(&desk, &server, &terminal));
     terminal.press("\u{4}");
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
@@ -107,7 +114,7 @@ fn call_runs_when_it_is_approved_in_place_and_not_when_it_is_denied() {
     terminal.press(&"\u{8}".repeat("third.txt\"}".len()));
     terminal.line("notes.txt\"}");
     terminal.wait("turns 4");
-    insta::assert_snapshot!(normal(&desk, &server, &terminal.screen()));
+    insta::assert_snapshot!(normal(&desk, &server, &terminal));
     terminal.line("/quit");
     assert_eq!(terminal.end().0, 0);
     let bodies: Vec<String> =
@@ -199,6 +206,74 @@ fn question_that_was_open_is_asked_again_when_the_command_was_killed() {
     terminal.wait("They stand.");
     terminal.press("\u{4}");
     assert_eq!(terminal.end().0, 0);
+}
+
+/// What stands in the files of the desk.
+fn files(desk: &Desk) -> Vec<(String, Vec<u8>)> {
+    let folder = fs::read_dir(desk.path("work")).expect("it is there");
+    let entries = folder.map(|entry| entry.expect("it can be read").path()).filter(|path| path.is_file());
+    let named = entries.map(|path| (path.display().to_string(), fs::read(&path).expect("it can be read")));
+    let mut files: Vec<_> = named.collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
+    let desk = Desk::new("store.db");
+    let gate = Gate::default();
+    fs::write(desk.path("work/calc.py"), "def add(a, b):\r\n    return a - b\r\n").expect("it can be written");
+    fs::write(desk.path("work/test_calc.py"), "from calc import add\nassert add(1, 2) == 4\n")
+        .expect("it can be written");
+    let before = files(&desk);
+    let patch = "*** Begin Patch\n*** Update File: test_calc.py\n@@\n from calc import add\n\
+                 -assert add(1, 2) == 4\n+assert add(1, 2) == 3\n*** End Patch\n";
+    let edit = json!({"path": "calc.py", "old_text": "    return a - b", "new_text": "    return a + b"});
+    let server = serve([
+        Script::new()
+            .call("read_file", json!({"path": "calc.py"}))
+            .call("read_file", json!({"path": "test_calc.py"}))
+            .usage(usage()),
+        calls("edit_file", edit),
+        calls("apply_patch", json!({"patch": patch})),
+        says("Now the notes are to be written.").delta_chars(8).wait_at(2, &gate),
+        calls("write_file", json!({"path": "FIXED.md", "content": "`add` adds.\n"})),
+        says("It adds now, and the test says so."),
+    ]);
+    let mut terminal = talk(&desk, &server, &[]);
+    terminal.wait("\n› ");
+    terminal.line("Fix the bug in calc.py!");
+    asked(&terminal, "edit_file");
+    terminal.line("y");
+    asked(&terminal, "apply_patch");
+    insta::assert_snapshot!(normal(&desk, &server, &terminal).split_once("? edit_file").expect("it is asked").1);
+    let colour = |colour: u8| terminal.marked(|cell| cell.fgcolor() == vt100::Color::Idx(colour));
+    assert!(
+        colour(1).contains("-    return a - b") && colour(2).contains("+    return a + b"),
+        "{}",
+        terminal.screen()
+    );
+    terminal.line("y");
+    terminal.wait("…");
+    while server.request_count() < 4 {
+        terminal.wait("›");
+    }
+    terminal.kill();
+    let mut terminal = talk(&desk, &server, &["-c"]);
+    asked(&terminal, "write_file");
+    terminal.line("y");
+    ended(&terminal, 1);
+    assert_ne!(files(&desk), before);
+    assert_eq!(files(&desk).len(), before.len() + 1);
+    terminal.line("/undo");
+    terminal.wait("put back: FIXED.md, calc.py, test_calc.py");
+    assert_eq!(files(&desk), before);
+    terminal.line("/undo");
+    terminal.wait("nothing is to be put back");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    desk.out(&["sessions", "verify", "--all"]);
+    gate.open();
 }
 
 #[test]

@@ -82,8 +82,9 @@ impl Terminal {
         self.wait_until(&format!("{text:?}"), |screen| screen.contains(text));
     }
 
+    /// Waits until this is so of the screen, and returns it.
     #[track_caller]
-    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + WITHIN;
         let mut parser = lock(&self.screen.parser);
         while !is_so(&parser.screen().contents()) {
@@ -94,6 +95,7 @@ impl Terminal {
             let waited = self.screen.changed.wait_timeout(parser, left.min(Duration::from_millis(200)));
             parser = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        parser.screen().contents()
     }
 
     /// What stands on the screen.
