@@ -19,7 +19,10 @@ use adjutant::{
     llm::Entry,
     toolkit::AccessMode,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, oneshot},
+};
 
 use self::{
     ask::Question,
@@ -120,6 +123,7 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
                 screen.insist(problem.to_string().trim_end());
                 (next, how) = (Next::Again, args.how(&talk.models));
             }
+            // The terminal is given back below, and the problem told after that.
             Err(problem) => break Err(problem),
         }
     };
@@ -138,10 +142,17 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
     ended
 }
 
-/// Lets Ctrl-C count that comes while no line is read, or from outside.
+/// Lets Ctrl-C count that comes while no line is read, or from outside, and the wish that the command ends.
 fn listen(input: &Input) -> Result<(), Problem> {
     let wrong = |error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error);
     let (mut presses, sender) = (Presses::new().map_err(wrong)?, input.sender.clone());
+    let mut ends = signal(SignalKind::terminate()).map_err(wrong)?;
+    let ending = sender.clone();
+    tokio::spawn(async move {
+        ends.recv().await;
+        // Nobody hears it when the conversation is over already.
+        let _ = ending.send(Typed::End);
+    });
     tokio::spawn(async move {
         loop {
             presses.next().await;

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    io::{self, Write},
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -12,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::{
     Cmd, ColorMode, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
     ExternalPrinter, Helper, KeyEvent, Movement, RepeatCount,
@@ -35,6 +37,8 @@ const ESC_WITHIN_MS: u16 = 40;
 const MAX_PRINTS: usize = 256;
 /// The time that what was printed last may take to be seen at the end.
 const PRINTED_WITHIN: Duration = Duration::from_millis(500);
+/// What lets a terminal mark pasted text no more.
+const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 /// Prints nothing, and lets the row above the line be drawn anew: one row up, and down again.
 const REDRAW: &str = "\x1b[A\n";
 
@@ -49,7 +53,9 @@ pub(crate) enum Typed {
         /// True if it is the arguments of a call, changed.
         edited: bool,
     },
-    /// The wish that what is at work stops.
+    /// The wish that what is at work stops, by Esc.
+    Stop,
+    /// The same by Ctrl-C, which leaves when it is pressed once more.
     Interrupt,
     /// The wish to leave.
     End,
@@ -78,6 +84,8 @@ pub(crate) struct Input {
     typed: UnboundedReceiver<Typed>,
     pub(crate) sender: UnboundedSender<Typed>,
     pub(crate) pen: Pen,
+    /// The terminal as it was.
+    terminal: Option<Termios>,
     /// What reads the lines, until it begins.
     reader: Option<Box<LineReader>>,
 }
@@ -186,7 +194,14 @@ impl Input {
             }
         });
         let reader = LineReader { editor, board: Arc::clone(&board), sender: sender.clone(), history, is_end };
-        Ok(Self { board, typed, sender, pen: Pen(pen), reader: Some(Box::new(reader)) })
+        Ok(Self {
+            board,
+            typed,
+            sender,
+            pen: Pen(pen),
+            terminal: tcgetattr(io::stdin()).ok(),
+            reader: Some(Box::new(reader)),
+        })
     }
 
     /// Begins to read lines, below what was printed so far.
@@ -202,9 +217,14 @@ impl Input {
         self.typed.recv().await.unwrap_or(Typed::End)
     }
 
-    /// Waits until everything is printed.
+    /// Waits until everything is printed, and leaves the terminal as it was, also if a line is being read.
     pub(crate) fn finish(&self) {
         self.pen.flush();
+        if let Some(terminal) = &self.terminal {
+            // A terminal that is gone needs nothing.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
+            let _ = io::stdout().write_all(PASTE_OFF).and_then(|()| io::stdout().flush());
+        }
     }
 }
 
@@ -280,12 +300,12 @@ struct Keys {
 
 impl ConditionalEventHandler for Keys {
     fn handle(&self, event: &Event, _: RepeatCount, _: bool, cx: &EventContext<'_>) -> Option<Cmd> {
+        let is_escape = event.get(0).is_some_and(|key| *key == KeyEvent::from('\x1b'));
         if self.board.busy.load(Relaxed) {
             // What is typed stays.
-            let _ = self.sender.send(Typed::Interrupt);
+            let _ = self.sender.send(if is_escape { Typed::Stop } else { Typed::Interrupt });
             return Some(Cmd::Noop);
         }
-        let is_escape = event.get(0).is_some_and(|key| *key == KeyEvent::from('\x1b'));
         Some(match (is_escape, cx.line().is_empty()) {
             (true, _) => Cmd::Noop,
             (false, false) => Cmd::Kill(Movement::WholeBuffer),

@@ -69,6 +69,8 @@ pub(crate) struct Stretch<'s, 'a, 'h> {
     screen: &'s mut Screen,
     /// True once the person has said that they leave.
     leaves: bool,
+    /// How often it was wished that this run stops.
+    stops: u32,
 }
 
 impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
@@ -81,7 +83,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         screen: &'s mut Screen,
     ) -> Self {
         let questions = Questions::new(Arc::clone(&input.board));
-        Self { talk, job, asked, wished, questions, input, screen, leaves: false }
+        Self { talk, job, asked, wished, questions, input, screen, leaves: false, stops: 0 }
     }
 
     /// Converses until something else follows.
@@ -93,6 +95,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         while !self.leaves {
             let text = match self.input.next().await {
                 Typed::End => break,
+                Typed::Stop => continue,
                 Typed::Interrupt => {
                     self.screen.tell("Ctrl-C again leaves, and so does Ctrl-D");
                     continue;
@@ -122,7 +125,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
 
     /// Follows a run to its end, and says how it ended.
     async fn run(&mut self, running: Result<Running, adjutant::Error>) {
-        self.talk.undone = None;
+        (self.talk.undone, self.stops) = (None, 0);
         self.input.board.set_busy(true);
         let ended = match running {
             Ok(running) => self.follow(running).await,
@@ -205,8 +208,17 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     fn typed(&mut self, typed: Typed, running: &Running) {
         let (text, answers, edited) = match typed {
             Typed::Line { text, answers, edited } => (text, answers, edited),
-            Typed::Interrupt | Typed::End => {
-                self.leaves |= typed == Typed::End;
+            Typed::Stop | Typed::Interrupt | Typed::End => {
+                self.stops += u32::from(typed != Typed::Stop);
+                self.leaves |= typed == Typed::End || self.stops > 1;
+                match self.stops {
+                    0 | 1 => {}
+                    2 => self.screen.tell("leaving as soon as it has stopped; Ctrl-C again ends at once"),
+                    _ => {
+                        self.input.finish();
+                        std::process::exit(Exit::Cancelled as i32);
+                    }
+                }
                 if let Some(paper) = self.screen.paper() {
                     paper.wait("stopping");
                 }

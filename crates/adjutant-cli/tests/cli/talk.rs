@@ -143,6 +143,8 @@ fn run_is_steered_and_interrupted_when_one_types_meanwhile() {
     terminal.line("And now?");
     terminal.wait("(Esc interrupts)");
     terminal.press("kept text");
+    // However often.
+    terminal.press("\u{1b}");
     terminal.press("\u{1b}");
     terminal.wait("interrupted");
     terminal.wait("› kept text");
@@ -310,6 +312,26 @@ fn rules_decide_when_a_directory_and_its_user_have_some() {
     seen.check(5, "", "");
     let unkept = desk.ask(&server, &["run", "Again"]);
     assert!(unkept.code == Some(5) && unkept.stderr.contains("hint: --session NAME keeps the run"), "{unkept:#?}");
+}
+
+#[test]
+fn command_leaves_when_ctrl_c_is_pressed_twice_at_work_or_it_is_asked_to_end() {
+    let desk = Desk::new("store.db");
+    let server =
+        serve([says("Never said").wait_at(0, &Gate::default()), says("Never said").wait_at(0, &Gate::default())]);
+    for leave in ["\u{3}\u{3}", ""] {
+        let mut terminal = talk(&desk, &server, &[]);
+        terminal.wait("\n› ");
+        terminal.line("Hi");
+        terminal.wait("(Esc interrupts)");
+        match leave {
+            "" => terminal.terminate(),
+            keys => terminal.press(keys),
+        }
+        let (code, screen) = terminal.end();
+        assert_eq!(code, 0, "{screen}");
+        assert!(screen.contains("interrupted") && screen.contains("`adjutant -c` goes on"), "{screen}");
+    }
 }
 
 #[test]

@@ -111,6 +111,13 @@ impl Terminal {
         marked.map(|cell| cell.contents().to_owned()).collect()
     }
 
+    /// Asks the command to end.
+    pub(crate) fn terminate(&self) {
+        let id = self.child.process_id().expect("it runs").to_string();
+        let status = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(status.expect("kill can be called").success());
+    }
+
     /// Kills the command at once.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it can be killed");

@@ -1,7 +1,10 @@
 //! Sessions are listed, renamed, labelled, deleted and swept.
 
+use adjutant::llm::Script;
+use serde_json::json;
+
 use super::Desk;
-use crate::command::{says, serve};
+use crate::command::{says, serve, usage};
 
 /// Makes sessions of one run each.
 fn make(desk: &Desk, names: &[&str]) {
@@ -97,5 +100,29 @@ fn nearest_names_are_told_when_there_is_no_such_session() {
         }
         let far = "error: no session has this name: swallow\nhint: `adjutant sessions list` shows them\n";
         desk.see(&["sessions", "verify", "swallow"]).check(2, "", far);
+    }
+}
+
+#[test]
+fn files_are_put_back_when_a_session_is_undone() {
+    for desk in Desk::each() {
+        let write = |text: &str| json!({"path": "new/poem.txt", "content": text});
+        let read = || Script::new().call("read_file", json!({"path": "new/poem.txt"})).usage(usage());
+        let call = |args| Script::new().call("write_file", args).usage(usage());
+        let server = serve([call(write("one\n")), says("Done."), read(), call(write("two\n")), says("Done.")]);
+        for prompt in ["Write!", "Again!"] {
+            desk.ask(&server, &["run", prompt, "--session", "s", "--mode", "edits", "-q"]).check(0, "Done.\n", "");
+        }
+        let poem = desk.path("work/new/poem.txt");
+        assert_eq!(std::fs::read_to_string(&poem).expect("it is there"), "two\n");
+        desk.see(&["undo", "s"]).check(0, "new/poem.txt\n", "");
+        assert_eq!(std::fs::read_to_string(&poem).expect("it is there"), "one\n");
+        std::fs::write(&poem, "mine\n").expect("it can be written");
+        let refused = desk.see(&["undo", "s", "--to", "0"]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("somebody else changed it since"), "{refused:#?}");
+        std::fs::write(&poem, "one\n").expect("it can be written");
+        desk.see(&["undo", "--to", "0"]).check(0, "new/poem.txt\n", "");
+        assert!(!std::path::Path::new(&desk.path("work/new")).exists());
+        desk.see(&["undo", "--to", "0"]).check(0, "", "nothing is to be put back\n");
     }
 }
