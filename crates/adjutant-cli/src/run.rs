@@ -121,7 +121,8 @@ async fn session(
             }
         }
         Err(error) if error.kind == JournalErrorKind::Missing => {
-            create(&sessions, &kept.name, root, made).await?;
+            let about = about(root, made)?;
+            sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;
             screen.tell(&format!("session: {name} (new)"));
         }
         Err(error) => return Err(trouble::of_journal(&error)),
@@ -129,12 +130,12 @@ async fn session(
     Ok(kept)
 }
 
-/// Makes a session of a directory.
-pub(crate) async fn create(sessions: &Sessions, name: &LogId, root: &Path, made: &RunManifest) -> Result<(), Problem> {
+/// What is known of a new session of a directory.
+pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Problem> {
     let mut about = SessionMeta { agent: Some(made.name().into()), ..SessionMeta::default() };
     about.labels.insert(named::label(root)?.into());
     about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));
-    sessions.create(name, about).await.map_err(|error| trouble::of_session(&error, &name.0)).map(drop)
+    Ok(about)
 }
 
 /// Looks at how the newest run of a session was left: one that waits for answers is not passed over.

@@ -15,7 +15,7 @@ use std::{
 
 use adjutant::{
     Cancel,
-    agent::{LogId, LogInfo, Run, Seq},
+    agent::{LogId, LogInfo, Run, Seq, SessionMeta},
     llm::Entry,
     toolkit::AccessMode,
 };
@@ -79,6 +79,8 @@ struct Talk<'a> {
     left: Option<Run>,
     /// The record to which files were put back since the last run.
     undone: Option<Seq>,
+    /// What is known of the session that begins with the first prompt.
+    about: Option<SessionMeta>,
     /// What all its runs took.
     took: Option<Took>,
 }
@@ -196,7 +198,19 @@ impl<'a> Talk<'a> {
         if models.is_empty() {
             models.extend(left.as_ref().and_then(Run::config).map(|config| config.model.to_string()));
         }
-        Ok(Self { args, root, store, name, models, mode: args.mode, asked, left, undone: None, took: None })
+        Ok(Self {
+            args,
+            root,
+            store,
+            name,
+            models,
+            mode: args.mode,
+            asked,
+            left,
+            undone: None,
+            about: None,
+            took: None,
+        })
     }
 
     /// The manifest and the model of a stretch.
@@ -220,9 +234,8 @@ impl<'a> Talk<'a> {
         if !begun {
             self.greet(&made, &model, screen);
         }
-        let sessions = self.store.sessions();
-        if sessions.journal().info(&self.name).await.is_err() {
-            run::create(&sessions, &self.name, &self.root, &made).await?;
+        if self.left.is_none() && self.store.journal().info(&self.name).await.is_err() {
+            self.about = Some(run::about(&self.root, &made)?);
         }
         let kept = StoredRun { store: self.store.clone(), name: self.name.clone() };
         let mut job = Job::new(how, made, model, Cancel::new(), Some(&self.store), Some(kept)).await?;

@@ -126,6 +126,12 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     /// Follows a run to its end, and says how it ended.
     async fn run(&mut self, running: Result<Running, adjutant::Error>) {
         (self.talk.undone, self.stops) = (None, 0);
+        if let Some(about) = self.talk.about.take() {
+            let created = self.talk.store.sessions().create(&self.talk.name, about).await;
+            if let Err(error) = created {
+                return self.tell(&trouble::of_session(&error, &self.talk.name.0));
+            }
+        }
         self.input.board.set_busy(true);
         let ended = match running {
             Ok(running) => self.follow(running).await,

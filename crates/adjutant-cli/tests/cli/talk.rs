@@ -91,6 +91,12 @@ fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("in all: turns 3, calls 1"), "{screen}");
+    // Nothing is kept of a conversation in which nothing was said.
+    let mut other = talk(&desk, &server, &[]);
+    other.wait("\n› ");
+    other.press("\u{4}");
+    assert_eq!(other.end().0, 0);
+    assert_eq!(desk.out(&["sessions", "list", "--json"]).lines().count(), 1);
     let first = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
     assert!(first.contains("notes for agents, AGENTS.md:\\nBe brief."), "{first}");
 }
