@@ -81,6 +81,7 @@ struct Talk<'a> {
     undone: Option<Seq>,
     /// What is known of the session that begins with the first prompt.
     about: Option<SessionMeta>,
+    is_greeted: bool,
     /// What all its runs took.
     took: Option<Took>,
 }
@@ -209,6 +210,7 @@ impl<'a> Talk<'a> {
             left,
             undone: None,
             about: None,
+            is_greeted: false,
             took: None,
         })
     }
@@ -230,8 +232,7 @@ impl<'a> Talk<'a> {
         model: ChosenModel,
         screen: &Screen,
     ) -> Result<Made<'h>, Problem> {
-        let begun = self.took.is_some();
-        if !begun {
+        if !std::mem::replace(&mut self.is_greeted, true) {
             self.greet(&made, &model, screen);
         }
         if self.left.is_none() && self.store.journal().info(&self.name).await.is_err() {

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
         mpsc,
     },
     thread,
@@ -48,8 +48,8 @@ pub(crate) enum Typed {
     /// A line.
     Line {
         text: String,
-        /// True if it was begun after the question that is open was shown, so that it may be an answer to it.
-        answers: bool,
+        /// The number of the question that was shown when it was begun, which alone it may answer; 0 for none.
+        answers: u64,
         /// True if it is the arguments of a call, changed.
         edited: bool,
     },
@@ -66,14 +66,16 @@ pub(crate) enum Typed {
 pub(crate) struct Board {
     style: Style,
     status: Mutex<String>,
-    /// The arguments of the call that is asked about, empty if it has none; none if nothing is asked.
-    asked: Mutex<Option<String>>,
+    /// The arguments of the call that is asked about; empty if there is none.
+    args: Mutex<String>,
+    /// The number of the question that is shown; 0 if none is.
+    question: AtomicU64,
+    /// The number of the question that was shown when the line was begun.
+    begun: AtomicU64,
     /// True while a run is at work.
     busy: AtomicBool,
     /// True if nothing is typed.
     blank: AtomicBool,
-    /// True if what is typed was begun before the question that is open.
-    earlier: AtomicBool,
     /// True while a typed line is being taken over: its row of what is going on is over.
     taken: AtomicBool,
 }
@@ -135,10 +137,18 @@ impl Board {
         self.busy.store(busy, Relaxed);
     }
 
-    /// Something is asked, or nothing any more; what is being typed is no answer to it.
-    pub(crate) fn ask(&self, args: Option<String>) {
-        self.earlier.store(args.is_some() && !self.blank.load(Relaxed), Relaxed);
-        *lock(&self.asked) = args;
+    /// The question of this number was shown, about a call with these arguments; 0 if nothing is asked any more. What is
+    /// being typed, or was typed before, is no answer to it.
+    pub(crate) fn ask(&self, question: u64, args: String) {
+        *lock(&self.args) = args;
+        self.question.store(question, Relaxed);
+    }
+
+    /// What is typed is this now.
+    fn typed(&self, line: &str) {
+        if self.blank.swap(line.is_empty(), Relaxed) || line.is_empty() {
+            self.begun.store(self.question.load(Relaxed), Relaxed);
+        }
     }
 }
 
@@ -160,10 +170,11 @@ impl Input {
         let board = Arc::new(Board {
             style,
             status: Mutex::default(),
-            asked: Mutex::default(),
+            args: Mutex::default(),
+            question: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             busy: AtomicBool::new(false),
             blank: AtomicBool::new(true),
-            earlier: AtomicBool::new(false),
             taken: AtomicBool::new(false),
         });
         let (sender, typed) = unbounded_channel();
@@ -245,8 +256,7 @@ impl LineReader {
         loop {
             let edited = initial.is_some();
             let board = &self.board;
-            board.blank.store(!edited, Relaxed);
-            board.earlier.store(false, Relaxed);
+            board.blank.store(true, Relaxed);
             board.taken.store(false, Relaxed);
             let line = match initial.take() {
                 Some(text) => self.editor.readline_with_initial(PROMPT, (&text, "")),
@@ -255,14 +265,16 @@ impl LineReader {
             let typed = match line {
                 Ok(text) if (self.is_end)(&text) => Typed::End,
                 Ok(text) => {
-                    let answers = !self.board.earlier.load(Relaxed);
-                    let asked = lock(&self.board.asked).clone();
-                    if let Some(args) = asked.filter(|args| !args.is_empty())
-                        && answers
-                        && matches!(text.trim(), "e" | "edit")
-                    {
-                        initial = Some(args);
-                        continue;
+                    if text.is_empty() {
+                        self.board.typed("");
+                    }
+                    let answers = self.board.begun.load(Relaxed);
+                    let is_answer = answers != 0 && answers == self.board.question.load(Relaxed);
+                    if is_answer && matches!(text.trim(), "e" | "edit") {
+                        initial = Some(lock(&self.board.args).clone()).filter(|args| !args.is_empty());
+                        if initial.is_some() {
+                            continue;
+                        }
                     }
                     self.keep(&text, edited);
                     Typed::Line { text, answers, edited }
@@ -281,7 +293,7 @@ impl LineReader {
 
     /// Keeps a line in the history; an answer is none.
     fn keep(&mut self, text: &str, edited: bool) {
-        let is_answer = lock(&self.board.asked).is_some() || edited;
+        let is_answer = self.board.question.load(Relaxed) != 0 || edited;
         // A history that cannot be kept is none.
         if !is_answer
             && self.editor.add_history_entry(text).is_ok_and(|is_new| is_new)
@@ -328,10 +340,7 @@ impl Hinter for InputLine {
 
     /// No hint: it is called with what is typed, which is good to know.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
-        self.board.blank.store(line.is_empty(), Relaxed);
-        if line.is_empty() {
-            self.board.earlier.store(false, Relaxed);
-        }
+        self.board.typed(line);
         None
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Questions {
     open: VecDeque<Question>,
     /// False if the first one could not be shown whole, so that nobody may agree to it.
     is_whole: bool,
+    /// The number of the question that was shown last.
+    shown: u64,
     /// The calls that were asked about in this run.
     calls: Vec<CallId>,
 }
@@ -51,7 +53,7 @@ pub(crate) enum Hearing {
 
 impl Questions {
     pub(crate) fn new(board: Arc<Board>) -> Self {
-        Self { board, open: VecDeque::new(), is_whole: true, calls: Vec::new() }
+        Self { board, open: VecDeque::new(), is_whole: true, shown: 0, calls: Vec::new() }
     }
 
     /// Takes a question, and shows it unless another one is shown.
@@ -90,12 +92,20 @@ impl Questions {
     pub(crate) fn clear(&mut self) {
         self.open.clear();
         self.calls.clear();
-        self.board.ask(None);
+        self.board.ask(0, String::new());
     }
 
-    /// Takes a line as the answer to the question that is shown.
-    pub(crate) fn hear(&mut self, text: &str, edited: bool, hands: &Hands, paper: &mut Paper) -> Hearing {
-        let Some(Question { pause, .. }) = self.open.front() else { return Hearing::Other };
+    /// Takes a line as the answer to the question that was shown when it was begun, if that is still shown.
+    pub(crate) fn hear(
+        &mut self,
+        text: &str,
+        (answers, edited): (u64, bool),
+        hands: &Hands,
+        paper: &mut Paper,
+    ) -> Hearing {
+        let Some(Question { pause, .. }) = self.open.front().filter(|_| answers == self.shown) else {
+            return Hearing::Other;
+        };
         let pause = Arc::clone(pause);
         let (answer, told) = match self.read(&pause, text.trim(), edited, hands) {
             Ok(Some(answer)) => answer,
@@ -148,7 +158,7 @@ impl Questions {
 
     /// Shows the first question whole: what it would do, and how it is answered.
     fn show(&mut self, paper: &mut Paper) {
-        let Some(question) = self.open.front() else { return self.board.ask(None) };
+        let Some(question) = self.open.front() else { return self.board.ask(0, String::new()) };
         let pause = &question.pause;
         let call = pause.call.as_ref();
         let change = call.and_then(|call| diff::of_call(call.name.as_str(), &call.args));
@@ -177,7 +187,8 @@ impl Questions {
         let args = call
             .filter(|_| pause.ask.kind == AskKind::Approval)
             .map(|call| plain::json_line(&*call.args).trim_end().to_owned());
-        self.board.ask(Some(args.unwrap_or_default()));
+        self.shown += 1;
+        self.board.ask(self.shown, args.unwrap_or_default());
         paper.wait("waiting for your answer");
         paper.tell(match pause.ask.kind {
             AskKind::Approval => "? y(es), n(o) and why, e(dit), a(lways)",

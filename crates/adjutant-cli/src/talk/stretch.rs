@@ -92,16 +92,20 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             self.screen.tell("the last run was left in its middle; it goes on");
             self.run(self.job.agent.resume(Vec::new()).stream()).await;
         }
+        let mut interrupts = 0;
         while !self.leaves {
             let text = match self.input.next().await {
                 Typed::End => break,
                 Typed::Stop => continue,
+                Typed::Interrupt if interrupts > 0 => break,
                 Typed::Interrupt => {
+                    interrupts += 1;
                     self.screen.tell("Ctrl-C again leaves, and so does Ctrl-D");
                     continue;
                 }
                 Typed::Line { text, .. } => text,
             };
+            interrupts = 0;
             match Command::read(&text) {
                 None if text.trim().is_empty() => {}
                 None => match attach::message(&text, self.talk.root()) {
@@ -232,8 +236,8 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             }
         };
         let heard = match self.screen.paper() {
-            Some(paper) if answers => self.questions.hear(&text, edited, &self.job.hands, paper),
-            _ => Hearing::Other,
+            Some(paper) => self.questions.hear(&text, (answers, edited), &self.job.hands, paper),
+            None => Hearing::Other,
         };
         match heard {
             Hearing::Answered(told) => told.iter().for_each(|line| self.screen.tell(line)),

@@ -130,6 +130,35 @@ fn call_runs_when_it_is_approved_in_place_and_not_when_it_is_denied() {
 }
 
 #[test]
+fn line_answers_no_question_when_it_was_begun_before_that_was_shown() {
+    let desk = Desk::new("store.db");
+    let gate = Gate::default();
+    let read = |path: &str| json!({"path": path});
+    let both = Script::new().call("read_file", read("notes.txt")).call("read_file", read("other.txt"));
+    let server = serve([both.usage(usage()).wait_at(0, &gate), says("Read.")]);
+    let mut terminal = talk(&desk, &server, &["--ask", "read_file"]);
+    terminal.wait("\n› ");
+    terminal.line("Read!");
+    terminal.wait("(Esc interrupts)");
+    terminal.press("y");
+    terminal.wait("› y");
+    gate.open();
+    asked(&terminal, "read_file");
+    // It goes to the model.
+    terminal.line("");
+    terminal.wait("it is read with the next request; the question is still open");
+    // The second one is for a question that nobody has seen when it is typed.
+    terminal.press("y\ry\r");
+    asked(&terminal, "read_file {\"path\":\"other.txt\"}");
+    terminal.line("n");
+    ended(&terminal, 1);
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    let last = String::from_utf8_lossy(&server.requests()[1].body).into_owned();
+    assert!(last.contains("Herons stand.") && last.contains("a person refused the call"), "{last}");
+}
+
+#[test]
 fn run_is_steered_and_interrupted_when_one_types_meanwhile() {
     let (desk, gate) = (Desk::new("store.db"), Gate::default());
     let server = serve([
