@@ -1,4 +1,4 @@
-//! Ready tools for agents. [`Files`] lists, reads and searches a folder that it cannot leave.
+//! Ready tools for agents: files inside a folder that they cannot leave, and commands and git in a sandbox.
 
 #![doc = include_str!("../README.md")]
 
@@ -7,12 +7,24 @@ mod digest;
 mod edits;
 mod error;
 mod files;
+#[cfg(all(feature = "shell", unix))]
+mod git;
 mod rules;
+#[cfg(all(feature = "shell", unix))]
+mod sandbox;
+#[cfg(all(feature = "shell", unix))]
+mod shell;
 mod undo;
 
 pub use change::FileChange;
 pub use edits::Edits;
 pub use error::{Error, ErrorKind};
 pub use files::Files;
+#[cfg(all(feature = "shell", unix))]
+pub use git::Git;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
+#[cfg(all(feature = "shell", unix))]
+pub use sandbox::{Network, Report, Sandbox};
+#[cfg(all(feature = "shell", unix))]
+pub use shell::Shell;
 pub use undo::Undo;

@@ -1,0 +1,220 @@
+//! Read-only tools for a repository: `git_status`, `git_diff` and `git_log`, by the program git in the sandbox.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use adjutant_llm::{CallResult, Status};
+use adjutant_tool::{CallContext, Tool, ToolError, ToolErrorKind, ToolSpec, Tools};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::oneshot;
+
+use crate::{
+    Error, Sandbox,
+    files::work,
+    sandbox::launch::{Access, How, Job, Running},
+    shell,
+};
+
+/// The most bytes of git's output that a model is shown.
+const SHOWN: usize = 64 << 10;
+/// The time that git has.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The number of commits that are shown, if nothing is said, and at most.
+const COMMITS: (u32, u32) = (20, 200);
+/// Settings that hold whatever a repository says: a repository can name programs that git runs.
+const SETTINGS: [&str; 6] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "diff.external=",
+    "log.showSignature=false",
+    "safe.directory=*",
+];
+
+/// Read-only tools for the git repository of a folder; cheap to clone.
+///
+/// git runs in the sandbox, may read the folder and change nothing, and runs no program that the repository names.
+#[derive(Debug, Clone)]
+pub struct Git {
+    root: PathBuf,
+    sandbox: Sandbox,
+}
+
+impl Git {
+    /// The repository of this folder.
+    ///
+    /// # Errors
+    /// `Root` if it is no directory.
+    pub fn new(root: impl AsRef<Path>, sandbox: Sandbox) -> Result<Self, Error> {
+        Ok(Self { root: shell::found(root.as_ref())?, sandbox })
+    }
+
+    /// The toolbox `git`: `git_status`, `git_diff` and `git_log`, all of them pure.
+    pub fn toolbox(&self) -> Tools {
+        Tools::new("git").tool(GitStatus(self.clone())).tool(GitDiff(self.clone())).tool(GitLog(self.clone()))
+    }
+
+    async fn run(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
+        let folder = shell::folder().map_err(|error| ToolError::failed("no temporary folder").with_source(error))?;
+        let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"].map(Into::into).into();
+        all.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]));
+        all.extend(words);
+        let job = Job {
+            words: all,
+            root: self.root.clone(),
+            access: Access::Read,
+            cwd: self.root.clone(),
+            home: folder.path().join("home"),
+            tmp: folder,
+            environment: [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ATTR_NOSYSTEM", "1")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+            limit: TIMEOUT,
+        };
+        let output = Arc::new(Mutex::new((Vec::new(), 0)));
+        let sink = {
+            let output = Arc::clone(&output);
+            Box::new(move |bytes: &[u8]| {
+                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = SHOWN.saturating_sub(output.0.len()).min(bytes.len());
+                output.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                output.1 += bytes.len() - room;
+            })
+        };
+        let (told, ended) = oneshot::channel();
+        let on_end = Box::new(move |how| {
+            // Who asked may be gone.
+            let _ = told.send(how);
+        });
+        let running = Running::start(&self.sandbox, job, sink, on_end).await?;
+        let how = tokio::select! {
+            how = ended => how.unwrap_or(How::Lost),
+            () = cx.cancel.cancelled() => return Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
+        };
+        drop(running);
+        let (bytes, dropped) = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut text = shell::plain_text(&bytes).trim_end().to_owned();
+        if dropped > 0 {
+            text.push_str(&format!("\n[{dropped} bytes left out: name a path, or fewer commits]"));
+        }
+        match how {
+            How::Exited(status) if status.success() && text.is_empty() => Ok(CallResult::ok("[nothing]")),
+            How::Exited(status) if status.success() => Ok(CallResult::ok(text)),
+            How::Exited(status) if status.code() == Some(127) => Err(ToolError::failed("git is not installed")),
+            How::Exited(_) if text.contains("not a git repository") => {
+                Err(ToolError::failed("this folder is in no git repository"))
+            }
+            How::Exited(_) => Ok(CallResult::new(Status::Failed, text)),
+            How::Late => Err(ToolError::new(ToolErrorKind::TimedOut, "git took longer than 30 s and was killed")),
+            How::Stopped | How::Lost => Err(ToolError::failed("it is not known how git ended")),
+        }
+    }
+}
+
+/// Shows the branch, and which files were changed, added or are not tracked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StatusArgs {}
+
+/// Shows what was changed, line by line: the working tree against the index, or against a revision.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DiffArgs {
+    /// A revision, or two joined by `..`; without it, what is not staged is shown.
+    #[serde(default)]
+    revision: Option<String>,
+    /// True to show what is staged.
+    #[serde(default)]
+    staged: bool,
+    /// A file or folder to look at alone.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+/// Shows commits, the newest first: id, date, author, subject.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LogArgs {
+    /// A revision to begin at, or a range; the current one by default.
+    #[serde(default)]
+    revision: Option<String>,
+    /// The number of commits; 20 by default, 200 at most.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 200))]
+    count: Option<u32>,
+    /// A file or folder whose commits are shown alone.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Debug)]
+struct GitStatus(Git);
+#[derive(Debug)]
+struct GitDiff(Git);
+#[derive(Debug)]
+struct GitLog(Git);
+
+impl Tool for GitStatus {
+    type Args = StatusArgs;
+    type Output = CallResult;
+
+    fn spec(&self) -> ToolSpec {
+        work::spec::<StatusArgs>("git_status")
+    }
+
+    async fn call(&self, _: StatusArgs, cx: CallContext) -> Result<CallResult, ToolError> {
+        let words = ["status", "--porcelain=v1", "--branch", "--ignore-submodules=all", "--untracked-files=normal"];
+        self.0.run(&cx, words.map(Into::into).into()).await
+    }
+}
+
+impl Tool for GitDiff {
+    type Args = DiffArgs;
+    type Output = CallResult;
+
+    fn spec(&self) -> ToolSpec {
+        work::spec::<DiffArgs>("git_diff")
+    }
+
+    async fn call(&self, args: DiffArgs, cx: CallContext) -> Result<CallResult, ToolError> {
+        let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all"];
+        let mut words: Vec<OsString> = fixed.map(Into::into).into();
+        words.extend(args.staged.then(|| "--cached".into()));
+        self.0.run(&cx, with(words, args.revision, args.path)?).await
+    }
+}
+
+impl Tool for GitLog {
+    type Args = LogArgs;
+    type Output = CallResult;
+
+    fn spec(&self) -> ToolSpec {
+        work::spec::<LogArgs>("git_log")
+    }
+
+    async fn call(&self, args: LogArgs, cx: CallContext) -> Result<CallResult, ToolError> {
+        let count = args.count.unwrap_or(COMMITS.0).clamp(1, COMMITS.1);
+        let fixed = ["log", "--no-ext-diff", "--no-textconv", "--no-color", "--date=short", "--format=%h %ad %an: %s"];
+        let mut words: Vec<OsString> = fixed.map(Into::into).into();
+        words.push(format!("--max-count={count}").into());
+        self.0.run(&cx, with(words, args.revision, args.path)?).await
+    }
+}
+
+/// Adds a revision and a path, neither of which can be an option.
+fn with(mut words: Vec<OsString>, revision: Option<String>, path: Option<String>) -> Result<Vec<OsString>, ToolError> {
+    if let Some(revision) = revision {
+        if revision.starts_with('-') || revision.contains('\0') {
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, "a revision does not begin with a dash"));
+        }
+        words.push(revision.into());
+    }
+    words.push("--".into());
+    words.extend(path.filter(|path| !path.contains('\0')).map(|path| format!(":(literal){path}").into()));
+    Ok(words)
+}

@@ -1,0 +1,151 @@
+//! What holds the commands that a model runs. How it is done is in `landlock.rs`, `syscalls.rs` and `bwrap.rs`; who runs in it,
+//! and how everything of a call ends, in `launch.rs`.
+
+#[cfg(target_os = "linux")]
+mod bwrap;
+#[cfg(target_os = "linux")]
+mod end;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg_attr(not(target_os = "linux"), path = "sandbox/elsewhere.rs")]
+pub(crate) mod launch;
+#[cfg(target_os = "linux")]
+mod places;
+mod report;
+#[cfg(target_os = "linux")]
+mod syscalls;
+
+use std::{path::PathBuf, sync::Arc};
+
+pub use report::Report;
+
+/// The cure that a tool names when nothing can hold its commands.
+const CURE: &str = "hint: use a Linux kernel of 6.2 or newer with Landlock, or install bubblewrap (`bwrap`)";
+
+/// What holds a command and all that it starts; cheap to clone.
+///
+/// A command reads programs, libraries and what is added with [`Sandbox::read`], writes below its root, a temporary folder of
+/// its own and what is added with [`Sandbox::write`], has no network, no sockets of the machine, and no way to other processes.
+/// What the kernel cannot hold is said by [`Sandbox::report`]; where nothing can hold a command, it is not run.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    by: By,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    network: Network,
+}
+
+/// The network that a command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Network {
+    /// None, not even loopback.
+    #[default]
+    None,
+    /// All of it: the commands can send whatever they can read to anyone.
+    All,
+}
+
+/// Who holds a command.
+#[derive(Debug, Clone)]
+enum By {
+    /// The kernel's rules, which a thread puts on itself before it starts the command.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "made on Linux alone"))]
+    Landlock { abi: u8 },
+    /// The program `bwrap`, with namespaces.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "made on Linux alone"))]
+    Bwrap { program: PathBuf },
+    /// Nobody, and so nothing runs; why.
+    Refusing { why: Arc<str> },
+    /// Nobody, by someone's explicit word.
+    Danger,
+}
+
+impl Sandbox {
+    /// What this machine has: Landlock, otherwise bubblewrap, otherwise one in which no command runs.
+    pub fn new() -> Self {
+        let first = Self::landlock();
+        match first.refuses() {
+            None => first,
+            Some(why) => {
+                let second = Self::bwrap();
+                match second.refuses() {
+                    None => second,
+                    Some(other) => Self::of(By::Refusing { why: format!("{why}; {other}").into() }),
+                }
+            }
+        }
+    }
+
+    /// Landlock and a filter of system calls, both of the kernel. Where it cannot hold a command, none runs.
+    pub fn landlock() -> Self {
+        #[cfg(target_os = "linux")]
+        return Self::of(match landlock::probe() {
+            Ok(abi) => By::Landlock { abi },
+            Err(why) => By::Refusing { why },
+        });
+        #[cfg(not(target_os = "linux"))]
+        Self::of(By::Refusing { why: "Landlock is a part of Linux".into() })
+    }
+
+    /// bubblewrap, with namespaces of its own for processes, network, mounts and IPC. Where it is not there or may make none, no
+    /// command runs.
+    pub fn bwrap() -> Self {
+        #[cfg(target_os = "linux")]
+        return Self::of(match bwrap::probe() {
+            Ok(program) => By::Bwrap { program },
+            Err(why) => By::Refusing { why },
+        });
+        #[cfg(not(target_os = "linux"))]
+        Self::of(By::Refusing { why: "bubblewrap needs Linux".into() })
+    }
+
+    /// Nothing at all: commands have every right of this process. Only for a machine that is thrown away afterwards.
+    pub fn danger_without_any() -> Self {
+        Self::of(By::Danger)
+    }
+
+    /// Lets commands read this file, or everything below this folder, and execute it.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// Lets commands read and change this file, or everything below this folder.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// Sets the network that commands have; none by default.
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Returns why no command runs in it, if none does.
+    pub fn refuses(&self) -> Option<&str> {
+        match &self.by {
+            By::Refusing { why } => Some(why),
+            By::Landlock { .. } | By::Bwrap { .. } | By::Danger => None,
+        }
+    }
+
+    /// Returns what it holds on this machine, and what it does not.
+    pub fn report(&self) -> Report {
+        Report::of(self)
+    }
+
+    fn of(by: By) -> Self {
+        Self { by, read: Vec::new(), write: Vec::new(), network: Network::None }
+    }
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}

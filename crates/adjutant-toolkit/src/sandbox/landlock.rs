@@ -1,0 +1,92 @@
+//! The rules of the kernel for files, TCP and signals. A thread puts them on itself and starts the command, which inherits them.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    thread,
+};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, Scope, path_beneath_rules,
+};
+
+use super::{Network, places, syscalls};
+
+/// The versions that are asked for, the best first. Before the third, files outside could be made empty.
+const VERSIONS: [ABI; 4] = [ABI::V6, ABI::V5, ABI::V4, ABI::V3];
+
+/// What one call may do.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) abi: u8,
+    pub(super) read: Vec<PathBuf>,
+    pub(super) write: Vec<PathBuf>,
+    pub(super) network: Network,
+}
+
+/// The version of the kernel's rules, tried once on a thread of its own.
+///
+/// # Errors
+/// Why nothing can be held.
+pub(super) fn probe() -> Result<u8, Arc<str>> {
+    static FOUND: OnceLock<Result<u8, Arc<str>>> = OnceLock::new();
+    let probe = || {
+        let able = VERSIONS.into_iter().find(|abi| handled(*abi, Network::None).and_then(Ruleset::create).is_ok());
+        let Some(abi) = able else {
+            return Err("this kernel has no Landlock of version 3 or newer, or it is turned off".into());
+        };
+        let plan = Plan { abi: abi as u8, read: Vec::new(), write: Vec::new(), network: Network::None };
+        let tried = thread::Builder::new().spawn(move || restrict(&plan));
+        match tried.map(thread::JoinHandle::join) {
+            Ok(Ok(Ok(()))) => Ok(abi as u8),
+            Ok(Ok(Err(why))) => Err(why.into()),
+            Ok(Err(_)) | Err(_) => Err("no thread can be started to try Landlock".into()),
+        }
+    };
+    FOUND.get_or_init(probe).clone()
+}
+
+/// Puts the rules on this thread, for ever.
+///
+/// # Errors
+/// What the kernel refused: nothing may be started then.
+pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
+    let filters = syscalls::filters(plan.network)?;
+    files(plan).map_err(|error| format!("Landlock: {error}"))?;
+    for filter in filters {
+        seccompiler::apply_filter(filter).map_err(|error| format!("seccomp: {error}"))?;
+    }
+    Ok(())
+}
+
+fn files(plan: &Plan) -> Result<(), RulesetError> {
+    let abi = VERSIONS.into_iter().find(|abi| *abi as u8 == plan.abi).unwrap_or(ABI::V3);
+    let execute = AccessFs::from_read(abi);
+    let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
+    let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
+    // No devices: whoever is root could make one of the disk.
+    let write = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let handled = handled(abi, plan.network)?.create()?;
+    let status = handled
+        .add_rules(path_beneath_rules(places::SYSTEM, execute))?
+        .add_rules(path_beneath_rules(places::tools(), execute))?
+        .add_rules(path_beneath_rules(&plan.read, execute))?
+        .add_rules(path_beneath_rules(places::SETTINGS, read))?
+        .add_rules(path_beneath_rules(places::MACHINE, read))?
+        .add_rules(path_beneath_rules(places::DEVICES, device))?
+        .add_rules(path_beneath_rules(&plan.write, write))?
+        .restrict_self()?;
+    debug_assert_eq!(status.ruleset, landlock::RulesetStatus::FullyEnforced);
+    Ok(())
+}
+
+/// The kinds of access that need a rule from now on.
+fn handled(abi: ABI, network: Network) -> Result<Ruleset, RulesetError> {
+    let files =
+        Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(abi))?;
+    let tcp = AccessNet::from_all(abi);
+    let files = if tcp.is_empty() || network == Network::All { files } else { files.handle_access(tcp)? };
+    let scope = Scope::from_all(abi);
+    if scope.is_empty() { Ok(files) } else { files.scope(scope) }
+}

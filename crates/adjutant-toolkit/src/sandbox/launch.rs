@@ -1,0 +1,281 @@
+//! One command: a thread starts it in the sandbox, reads it, and ends it with everything that it started.
+
+use std::{
+    ffi::OsString,
+    io::{PipeReader, PipeWriter, Read, Write, pipe},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use adjutant_tool::{ToolError, ToolErrorKind};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, pidfd_open},
+};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use super::{
+    By, CURE, Sandbox, bwrap,
+    end::{self, Mark},
+    landlock, places,
+};
+
+/// The time that a command has to end when it is asked to; shorter than a cancelled call has.
+const GRACE: Duration = Duration::from_millis(500);
+/// The time that is spent on output that is left when everything was killed.
+const DRAIN: Duration = Duration::from_millis(200);
+/// The time in which what was killed is gone, if it can be killed.
+const GONE: Duration = Duration::from_secs(5);
+/// The number of bytes that are read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// What stands before the command: it waits for a line, so that its process is marked before anything of the command runs, and
+/// sets limits: no core files, and 8,192 processes of this user (`-p` or `-u`, by the kind of shell).
+const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ulimit -c 0; \
+                    { ulimit -p 8192 || ulimit -u 8192; } 2>/dev/null; ";
+/// Beside it a process whose input ends when this program does, however that ends: then it ends the group.
+const WATCH: &str = "( { read -r _ <&3; kill -9 0; } >/dev/null 2>&1 & ); ";
+const BEGIN: &str = "exec \"$@\" </dev/null 3<&-";
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// The program and its arguments.
+    pub(crate) words: Vec<OsString>,
+    /// The folder that it may change, if it may change one.
+    pub(crate) root: PathBuf,
+    pub(crate) access: Access,
+    pub(crate) cwd: PathBuf,
+    /// Its home, which it may change.
+    pub(crate) home: PathBuf,
+    /// Its temporary files, which go with it.
+    pub(crate) tmp: TempDir,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) limit: Duration,
+}
+
+/// What a command may do with its root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Is given what a command writes, as it comes.
+pub(crate) type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// Is told once how a command ended, and everything that it started with it.
+pub(crate) type OnEnd = Box<dyn FnOnce(How) + Send>;
+
+/// A command that runs; dropped, it is killed in the background.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Closed to stop it.
+    _stop: PipeWriter,
+}
+
+/// The way a command ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum How {
+    Exited(ExitStatus),
+    Late,
+    Stopped,
+    /// It could not be killed, or what became of it is not known.
+    Lost,
+}
+
+impl Running {
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// `Denied` if nothing can hold it, with the cure; `Failed` if it cannot be started.
+    pub(crate) async fn start(sandbox: &Sandbox, job: Job, sink: Sink, on_end: OnEnd) -> Result<Self, ToolError> {
+        if let By::Refusing { why } = &sandbox.by {
+            return Err(ToolError::new(
+                ToolErrorKind::Denied,
+                format!("no command runs without a sandbox: {why}; {CURE}"),
+            ));
+        }
+        let failed = |error| ToolError::failed("the command cannot be started").with_source(error);
+        let (wake, stop) = pipe().map_err(failed)?;
+        let (started, is_started) = oneshot::channel();
+        let sandbox = sandbox.clone();
+        let work = move || match Live::start(&sandbox, &job, wake) {
+            Err(why) => {
+                let _ = started.send(Err(ToolError::failed(format!("the command cannot be started: {why}"))));
+            }
+            Ok(live) => {
+                let _ = started.send(Ok(()));
+                let how = live.run(job.limit, sink);
+                drop(job);
+                on_end(how);
+            }
+        };
+        thread::Builder::new().name("command".into()).spawn(work).map_err(failed)?;
+        // A thread that panicked sends nothing.
+        is_started.await.map_err(|_| ToolError::failed("the command could not be started"))??;
+        Ok(Self { _stop: stop })
+    }
+}
+
+/// A command and what belongs to it, on its thread.
+struct Live {
+    child: Child,
+    id: Pid,
+    mark: Option<Mark>,
+    held: OwnedFd,
+    output: Option<PipeReader>,
+    wake: PipeReader,
+    began: Instant,
+    /// Its other end is read by the process that watches whether this program lives.
+    _line: PipeWriter,
+}
+
+impl Live {
+    fn start(sandbox: &Sandbox, job: &Job, wake: PipeReader) -> Result<Self, String> {
+        let told = |error: std::io::Error| error.to_string();
+        let (output, writer) = pipe().map_err(told)?;
+        let (line, mut gate) = pipe().map_err(told)?;
+        let began = Instant::now();
+        let child = spawn(sandbox, job, line, writer)?;
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
+        let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
+        let mark = Mark::set(id);
+        gate.write_all(b"\n").map_err(told)?;
+        Ok(Self { child, id, mark, held, output: Some(output), wake, began, _line: gate })
+    }
+
+    fn run(mut self, limit: Duration, mut sink: Sink) -> How {
+        let late = self.began.checked_add(limit);
+        let seen = self.look(late, true, &mut sink);
+        if seen != Seen::Exited {
+            end::kill_group(self.id, Signal::TERM);
+            self.look(Instant::now().checked_add(GRACE), false, &mut sink);
+        }
+        end::kill_group(self.id, Signal::KILL);
+        if let Some(mark) = &self.mark {
+            mark.kill_all(self.id, self.began);
+        }
+        let over = Instant::now() + DRAIN;
+        while self.output.is_some() && Instant::now() < over {
+            self.read(over.saturating_duration_since(Instant::now()), &mut sink);
+        }
+        self.output = None;
+        // Nobody waits for what cannot be killed.
+        let is_gone = self.look(Instant::now().checked_add(GONE), false, &mut sink) == Seen::Exited;
+        let status = if is_gone { self.child.wait().ok() } else { None };
+        match (seen, status) {
+            (_, None) => How::Lost,
+            (Seen::Exited, Some(status)) => How::Exited(status),
+            (Seen::Late, _) => How::Late,
+            (Seen::Stopped, _) => How::Stopped,
+        }
+    }
+
+    /// Reads until it has ended, time is up, or someone wants it to stop.
+    fn look(&mut self, until: Option<Instant>, is_stoppable: bool, sink: &mut Sink) -> Seen {
+        loop {
+            let left = until.map_or(GONE, |until| until.saturating_duration_since(Instant::now()).min(GONE));
+            let fd = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+            // What has come to its end stays ready: it is not asked again.
+            let (wake, output) = (is_stoppable.then_some(&self.wake), self.output.as_ref());
+            let mut fds = vec![fd(self.held.as_fd())];
+            fds.extend(wake.map(|wake| fd(wake.as_fd())));
+            fds.extend(output.map(|output| fd(output.as_fd())));
+            wait(&mut fds, left);
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            let is_ready = |at: usize| ready.get(at).is_some_and(|ready| *ready);
+            if is_ready(1 + usize::from(is_stoppable)) {
+                self.read(Duration::ZERO, sink);
+            }
+            if is_ready(0) {
+                return Seen::Exited;
+            }
+            if is_stoppable && is_ready(1) {
+                return Seen::Stopped;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Seen::Late;
+            }
+        }
+    }
+
+    /// Reads once, if there is something within this time.
+    fn read(&mut self, within: Duration, sink: &mut Sink) {
+        let Some(output) = &mut self.output else { return };
+        if !wait(&mut [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)], within) {
+            return;
+        }
+        let mut chunk = vec![0; CHUNK];
+        match output.read(&mut chunk) {
+            Ok(0) | Err(_) => self.output = None,
+            Ok(read) => sink(chunk.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Exited,
+    Late,
+    Stopped,
+}
+
+/// True if one of these is ready within this time.
+fn wait(fds: &mut [PollFd<'_>], within: Duration) -> bool {
+    let within = Timespec::try_from(within).ok();
+    poll(fds, within.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+/// One command starts at a time: what is handed on to one by an open file is not handed on to another.
+static START: Mutex<()> = Mutex::new(());
+
+fn spawn(sandbox: &Sandbox, job: &Job, line: PipeReader, output: PipeWriter) -> Result<Child, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let mut read = sandbox.read.clone();
+    let mut write = sandbox.write.clone();
+    match job.access {
+        Access::Read => read.push(job.root.clone()),
+        Access::Write => write.push(job.root.clone()),
+    }
+    write.extend([job.home.clone(), job.tmp.path().to_owned()]);
+    let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = Command::new("/bin/sh");
+    let mut files = Vec::new();
+    match &sandbox.by {
+        By::Bwrap { program } => {
+            let plan = bwrap::Plan { read: &read, write: &write, root: &job.root, network: sandbox.network };
+            let (arguments, kept) = bwrap::arguments(&plan)?;
+            files = kept;
+            command.args(["-c", &[GATE, BEGIN].concat(), "sh"]).arg(program).args(arguments);
+            command.arg("--chdir").arg(&job.cwd).arg("--");
+        }
+        By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
+            command.args(["-c", &[GATE, WATCH, BEGIN].concat(), "sh"]);
+        }
+    }
+    command.args(&job.words).current_dir(&job.cwd).process_group(0);
+    command.env_clear().envs(places::environment(&job.home, job.tmp.path())).envs(job.environment.iter().cloned());
+    command.stdin(line).stdout(output.try_clone().map_err(told)?).stderr(Stdio::from(output));
+    let child = match &sandbox.by {
+        By::Landlock { abi } => {
+            let plan = landlock::Plan { abi: *abi, read, write, network: sandbox.network };
+            // The rules are for ever, so the thread is of this one start.
+            let start = move || landlock::restrict(&plan).and_then(|()| command.spawn().map_err(told));
+            let thread = thread::Builder::new().spawn(start).map_err(told)?;
+            thread.join().map_err(|_| "its thread broke down".to_owned())??
+        }
+        By::Bwrap { .. } | By::Danger | By::Refusing { .. } => command.spawn().map_err(told)?,
+    };
+    // They are of this one command.
+    drop(files);
+    Ok(child)
+}

@@ -1,0 +1,91 @@
+//! What a sandbox holds on this machine and what it does not, for people.
+
+use std::fmt;
+
+use super::{By, CURE, Network, Sandbox};
+
+/// What a sandbox holds on this machine, and what it does not; its `Display` is for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The name of what holds commands: `landlock`, `bwrap`, `none`, or `refused` where nothing runs.
+    pub by: &'static str,
+    /// What is held.
+    pub enforced: Vec<&'static str>,
+    /// What is not, and what to do about it.
+    pub missing: Vec<String>,
+}
+
+/// The first interfaces of Landlock that know TCP, devices, and signals.
+const TCP: u8 = 4;
+const DEVICES: u8 = 5;
+const SIGNALS: u8 = 6;
+
+impl Report {
+    pub(super) fn of(sandbox: &Sandbox) -> Self {
+        let mut missing = Vec::new();
+        let network = match sandbox.network {
+            Network::None => "no network",
+            Network::All => "of sockets those of the internet alone",
+        };
+        let both = ["files", network, "no sockets of the machine", "no new privileges", "no way into other processes"];
+        let (by, mut enforced) = match &sandbox.by {
+            By::Landlock { abi } => {
+                let mut enforced = both.to_vec();
+                let mut since = |first: u8, what: &'static str, otherwise: &str| {
+                    if *abi >= first {
+                        enforced.push(what);
+                    } else {
+                        missing.push(format!("{otherwise}: this kernel's Landlock has version {abi}, not {first}"));
+                    }
+                };
+                since(TCP, "TCP by two locks", "TCP by two locks");
+                since(DEVICES, "requests to devices", "requests to devices");
+                since(SIGNALS, "no signals outside", "signals to processes outside");
+                missing.push("mode and times of files outside that this user owns can be changed, their content not; bwrap holds it".into());
+                missing.push(
+                    "names, sizes and command lines outside can be seen where a path is guessed; bwrap holds it".into(),
+                );
+                missing.push("`.git/hooks` and `.git/config` below the root can be written; bwrap holds it".into());
+                ("landlock", enforced)
+            }
+            By::Bwrap { .. } => {
+                let more =
+                    ["no signals outside", "no files outside, not even their names", "a process tree of its own"];
+                ("bwrap", [&both[..], &more[..]].concat())
+            }
+            By::Danger => {
+                missing.push("everything: commands have all rights of this process".into());
+                ("none", Vec::new())
+            }
+            By::Refusing { why } => {
+                missing.push(format!("no command runs: {why}; {CURE}"));
+                ("refused", Vec::new())
+            }
+        };
+        #[cfg(target_os = "linux")]
+        {
+            if matches!(sandbox.by, By::Landlock { .. } | By::Danger) {
+                match super::end::is_marked() {
+                    true => enforced.push("every process of a call ends with it"),
+                    false => missing
+                        .push("a process that leaves its group may outlive its call: /proc shows no limits".into()),
+                }
+            }
+            if rustix::process::geteuid().is_root() && !matches!(sandbox.by, By::Refusing { .. }) {
+                missing.push("the number of processes: root has no limit; commands end by their time alone".into());
+            } else if !matches!(sandbox.by, By::Refusing { .. }) {
+                enforced.push("a limit of processes");
+            }
+        }
+        Self { by, enforced, missing }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "sandbox: {}", self.by)?;
+        self.enforced.iter().try_for_each(|what| writeln!(f, "enforced: {what}"))?;
+        self.missing.iter().try_for_each(|what| writeln!(f, "not enforced: {what}"))
+    }
+}

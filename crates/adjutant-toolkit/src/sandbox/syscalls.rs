@@ -1,0 +1,201 @@
+//! The system calls that a command may not make: those that lead around the rules for files, or out of the sandbox.
+
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use super::Network;
+
+/// Calls that are refused whatever their arguments are: looking into other processes, mounting, namespaces, keys, programs in
+/// the kernel, modules, clocks, files by handle, owners and attributes of files (no rule for paths covers those).
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    // System V IPC is shared by the whole machine, and no rule of files or networks covers it.
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+/// Those of them that one architecture has alone, and others that do the same there under numbers of their own.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] = &[
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    // ptrace, kexec_load, process_vm_readv, process_vm_writev, io_setup of the x32 interface.
+    X32 + 521,
+    X32 + 528,
+    X32 + 539,
+    X32 + 540,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
+/// The bit of a number that asks for the x32 interface: the same kernel behind other numbers.
+#[cfg(target_arch = "x86_64")]
+const X32: libc::c_long = 0x4000_0000;
+/// Calls that are told not to exist, because their arguments lie where no filter looks: programs then take the older ones.
+const MISSING: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
+/// The flags of `clone` that make namespaces.
+const NAMESPACES: [u64; 7] = [
+    0x0002_0000, // CLONE_NEWNS
+    0x0200_0000, // CLONE_NEWCGROUP
+    0x0400_0000, // CLONE_NEWUTS
+    0x0800_0000, // CLONE_NEWIPC
+    0x1000_0000, // CLONE_NEWUSER
+    0x2000_0000, // CLONE_NEWPID
+    0x4000_0000, // CLONE_NEWNET
+];
+/// Requests to a terminal that type into it, or take it over.
+const TYPING: [u64; 2] = [0x5412, 0x541C];
+/// The bits of a mode that make a program run as its file's owner or group.
+const SET_ID: [u64; 2] = [0o4000, 0o2000];
+const INTERNET: [u64; 2] = [2, 10];
+const RAW: u64 = 3;
+const DATAGRAM: u64 = 2;
+/// The bits of a socket's type that say which it is; the others are flags.
+const SOCKET_TYPE: u64 = 0xf;
+/// The limit that marks the processes of a call: whoever could set it would not be found any more.
+pub(super) const MARKED: u64 = 15;
+
+/// The two programs, for calls that are refused and for those that do not exist.
+///
+/// # Errors
+/// If there is none for this architecture.
+pub(super) fn filters(network: Network) -> Result<&'static [BpfProgram], String> {
+    static NONE: OnceLock<Result<Vec<BpfProgram>, String>> = OnceLock::new();
+    static ALL: OnceLock<Result<Vec<BpfProgram>, String>> = OnceLock::new();
+    let (cell, is_open) = match network {
+        Network::None => (&NONE, false),
+        Network::All => (&ALL, true),
+    };
+    let filters = cell.get_or_init(|| {
+        let refused = compile(refused(is_open).map_err(|error| error.to_string())?, libc::EPERM)?;
+        let missing = compile(MISSING.iter().map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)?;
+        Ok(vec![refused, missing])
+    });
+    filters.as_deref().map_err(Clone::clone)
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn compile(mut rules: Rules, code: i32) -> Result<BpfProgram, String> {
+    #[cfg(target_arch = "x86_64")]
+    for (call, rule) in rules.clone() {
+        rules.entry(call | X32).or_insert(rule);
+    }
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
+    let refuse = SeccompAction::Errno(code.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
+    BpfProgram::try_from(filter).map_err(|error| error.to_string())
+}
+
+/// One call, and the conditions of its arguments that all hold.
+type Refusal = (libc::c_long, Vec<(u8, Op, u64)>);
+
+fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let has = |bits: u64| Op::MaskedEq(bits);
+    let mut some: Vec<Refusal> = Vec::new();
+    some.extend(NAMESPACES.map(|flag| (libc::SYS_clone, vec![(0, has(flag), flag)])));
+    some.extend(TYPING.map(|request| (libc::SYS_ioctl, vec![(1, Op::Eq, request)])));
+    for bit in SET_ID {
+        some.push((libc::SYS_fchmod, vec![(1, has(bit), bit)]));
+        some.push((libc::SYS_fchmodat, vec![(2, has(bit), bit)]));
+        some.push((libc::SYS_fchmodat2, vec![(2, has(bit), bit)]));
+        some.push((libc::SYS_mknodat, vec![(2, has(bit), bit)]));
+        some.push((libc::SYS_openat, vec![(2, has(0o100), 0o100), (3, has(bit), bit)]));
+        #[cfg(target_arch = "x86_64")]
+        {
+            some.push((libc::SYS_chmod, vec![(1, has(bit), bit)]));
+            some.push((libc::SYS_creat, vec![(1, has(bit), bit)]));
+            some.push((libc::SYS_mknod, vec![(1, has(bit), bit)]));
+            some.push((libc::SYS_open, vec![(1, has(0o100), 0o100), (2, has(bit), bit)]));
+        }
+    }
+    some.push((libc::SYS_prlimit64, vec![(1, Op::Eq, MARKED), (2, Op::Ne, 0)]));
+    // Limits of others: nobody but this filter asks who they belong to beyond their user.
+    some.push((libc::SYS_prlimit64, vec![(0, Op::Ne, 0)]));
+    #[cfg(target_arch = "x86_64")]
+    some.push((libc::SYS_setrlimit, vec![(0, Op::Eq, MARKED)]));
+    // A pair of streams knows nobody else. A datagram of a pair can be sent to any socket by its name.
+    some.extend([DATAGRAM, RAW].map(|kind| (libc::SYS_socketpair, vec![(1, has(SOCKET_TYPE), kind)])));
+    if is_open {
+        let [four, six] = INTERNET;
+        some.push((libc::SYS_socket, vec![(0, Op::Ne, four), (0, Op::Ne, six)]));
+        some.push((libc::SYS_socket, vec![(1, has(SOCKET_TYPE), RAW)]));
+    } else {
+        rules.insert(libc::SYS_socket, Vec::new());
+    }
+    for (call, conditions) in some {
+        let conditions = conditions.into_iter().map(|(argument, op, value)| {
+            // `prlimit`'s pointer is the one argument that has all 64 bits.
+            let len = if matches!(op, Op::Ne) && value == 0 { Len::Qword } else { Len::Dword };
+            SeccompCondition::new(argument, len, op, value)
+        });
+        let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
+        rules.entry(call).or_default().push(rule);
+    }
+    Ok(rules)
+}

@@ -1,0 +1,106 @@
+//! Commands in a sandbox: `run_command`, and for those that go on in the background `command_output` and `stop_command`.
+
+mod kept;
+mod output;
+mod plain;
+mod run;
+mod tools;
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_tool::Tools;
+
+use crate::{Error, ErrorKind, Sandbox};
+use kept::Kept;
+use run::RunCommand;
+use tools::{CommandOutput, StopCommand};
+
+/// Commands below one folder, in a sandbox; cheap to clone, and clones share what runs.
+///
+/// A command has a cleared environment, a home and temporary files of its own, 120 s, and no input. All that it started ends
+/// with it. Its output is shown with its beginning and its end, without what steers terminals; the whole is kept on disk, up to
+/// 64 MiB, as long as this value lives, and so do commands in the background.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    root: PathBuf,
+    sandbox: Sandbox,
+    environment: Vec<(OsString, OsString)>,
+    kept: Mutex<Kept>,
+    /// The home of the commands, and what they wrote.
+    folder: tempfile::TempDir,
+}
+
+impl Shell {
+    /// Commands below this folder, which they may change.
+    ///
+    /// # Errors
+    /// `Root` if it is no directory, or if there is no room for temporary files.
+    pub fn new(root: impl AsRef<Path>, sandbox: Sandbox) -> Result<Self, Error> {
+        let root = found(root.as_ref())?;
+        let folder = folder().map_err(|error| {
+            Error::new(ErrorKind::Root, "no folder can be made for what commands write").with_source(error)
+        })?;
+        let inner = Inner { root, sandbox, environment: Vec::new(), kept: Mutex::default(), folder };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Hands on a variable of this process's environment, if it is set; nothing changes once the shell has clones.
+    #[must_use]
+    pub fn variable(mut self, name: impl AsRef<OsStr>) -> Self {
+        let name = name.as_ref();
+        if let (Some(inner), Some(value)) = (Arc::get_mut(&mut self.inner), env::var_os(name)) {
+            inner.environment.push((name.to_owned(), value));
+        }
+        self
+    }
+
+    /// The toolbox `shell`: `run_command`, `command_output` and `stop_command`.
+    pub fn toolbox(&self) -> Tools {
+        Tools::new("shell")
+            .tool(RunCommand::new(self.clone()))
+            .tool(CommandOutput::new(self.clone()))
+            .tool(StopCommand::new(self.clone()))
+    }
+
+    /// Ends the commands in the background that were not started to be kept; call it when a run has ended.
+    ///
+    /// They end too when the last clone is dropped, kept or not.
+    pub fn end_run(&self) {
+        self.kept().end_run();
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a program wrote, as text that steers no terminal.
+pub(crate) fn plain_text(bytes: &[u8]) -> String {
+    plain::text(bytes)
+}
+
+/// A folder, without links.
+pub(crate) fn found(root: &Path) -> Result<PathBuf, Error> {
+    let found = root.canonicalize().and_then(|path| path.read_dir().map(|_| path));
+    found.map_err(|error| {
+        let message = format!("cannot open the folder for commands: {}", root.display());
+        Error::new(ErrorKind::Root, message).with_source(error)
+    })
+}
+
+/// A folder for what commands write, with their home in it.
+pub(crate) fn folder() -> std::io::Result<tempfile::TempDir> {
+    let folder = tempfile::Builder::new().prefix("adjutant-").tempdir()?;
+    std::fs::create_dir(folder.path().join("home"))?;
+    Ok(folder)
+}

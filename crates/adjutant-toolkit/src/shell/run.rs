@@ -1,0 +1,231 @@
+//! The tool `run_command`.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use adjutant_llm::{CallResult, Status};
+use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Shell,
+    kept::{Command, RUNNING},
+    output::{Output, SHOWN},
+};
+use crate::{
+    files::work,
+    sandbox::launch::{Access, How, Job, Running},
+};
+
+/// The time that a command has, if nothing is said, and the most that can be asked for.
+const TIMEOUT: Duration = Duration::from_secs(120);
+const MOST: u64 = 3_600;
+/// The time that a command in the background has.
+const BACKGROUND: Duration = Duration::from_secs(24 * 3_600);
+/// The time between two messages about what a command has written.
+const TICK: Duration = Duration::from_millis(250);
+/// The longest command line, in bytes.
+const LINE: usize = 100_000;
+/// The time beyond its limit until a command is gone.
+const ENDING: u64 = 15;
+
+/// Runs a command in a sandbox: it may read programs, read and change the root, and has no network unless one was given. It has no
+/// input. What it starts ends with it. Its output is shown with its beginning and its end.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// A command line for `sh`. Give this or `argv`.
+    #[serde(default)]
+    command: Option<String>,
+    /// The program and its arguments, run without a shell.
+    #[serde(default)]
+    argv: Option<Vec<String>>,
+    /// The folder to run it in, relative to the root; the root by default.
+    #[serde(default)]
+    cwd: Option<String>,
+    /// The seconds that it may take; 120 by default, 3600 at most.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_secs: Option<u64>,
+    /// True to go on at once: `command_output` and `stop_command` take the id that is told.
+    #[serde(default)]
+    background: bool,
+    /// True to let a command in the background go on when the run has ended.
+    #[serde(default)]
+    keep: bool,
+}
+
+/// Runs a command.
+#[derive(Debug)]
+pub(super) struct RunCommand {
+    shell: Shell,
+}
+
+impl RunCommand {
+    pub(super) fn new(shell: Shell) -> Self {
+        Self { shell }
+    }
+}
+
+impl Tool for RunCommand {
+    type Args = Args;
+    type Output = CallResult;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            title: Some("Run a command".into()),
+            replay: Replay::Once,
+            timeout: Some(Duration::from_secs(MOST + ENDING)),
+            max_output: Some(2 * SHOWN),
+            ..work::spec::<Args>("run_command")
+        }
+    }
+
+    async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+        let limit = match (args.timeout_secs, args.background) {
+            (Some(seconds), _) => Duration::from_secs(seconds.clamp(1, MOST)),
+            (None, true) => BACKGROUND,
+            (None, false) => TIMEOUT,
+        };
+        let words = words(&args)?;
+        let cwd = self.cwd(args.cwd.as_deref())?;
+        let inner = &self.shell.inner;
+        let tmp = tempfile::Builder::new().prefix("tmp-").tempdir_in(inner.folder.path());
+        let tmp = tmp.map_err(|error| ToolError::failed("no folder for temporary files").with_source(error))?;
+        let (id, running) = {
+            let mut kept = self.shell.kept();
+            (kept.name(), kept.running())
+        };
+        if args.background && running >= RUNNING {
+            let message = format!("{RUNNING} commands run in the background already: stop one of them first");
+            return Err(ToolError::failed(message));
+        }
+        let job = Job {
+            words,
+            root: inner.root.clone(),
+            access: Access::Write,
+            cwd,
+            home: inner.folder.path().join("home"),
+            tmp,
+            environment: inner.environment.clone(),
+            limit,
+        };
+        let output = Arc::new(Mutex::new(Output::new(inner.folder.path().join(format!("output-{id}")))));
+        let (told, mut ended) = watch::channel(None);
+        let (tick, mut ticks) = mpsc::channel(1);
+        let sink = {
+            let (output, mut next) = (Arc::clone(&output), Instant::now() + TICK);
+            Box::new(move |bytes: &[u8]| {
+                output.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
+                if Instant::now() >= next {
+                    next = Instant::now() + TICK;
+                    // If one waits already, that one tells it too.
+                    let _ = tick.try_send(());
+                }
+            })
+        };
+        let on_end = Box::new(move |how| {
+            told.send_replace(Some((told_end(how, limit), how)));
+        });
+        let running = Running::start(&inner.sandbox, job, sink, on_end).await?;
+        let command = Command {
+            id: Arc::clone(&id),
+            output: Arc::clone(&output),
+            ended: ended.clone(),
+            running: Arc::new(Mutex::new(Some(running))),
+            is_kept: args.keep,
+        };
+        if args.background {
+            self.shell.kept().add(command);
+            let text = format!(
+                "[it runs in the background as {id}: command_output shows what it wrote, stop_command ends it]"
+            );
+            return Ok(CallResult { details: json!({ "id": &*id }), ..CallResult::ok(text) });
+        }
+        let guard = StopOnDrop(command);
+        let (how, is_cancelled) = loop {
+            tokio::select! {
+                done = ended.wait_for(Option::is_some) => {
+                    break (done.map_or(None, |done| done.clone()), cx.cancel.is_cancelled());
+                }
+                () = cx.cancel.cancelled(), if !cx.cancel.is_cancelled() => guard.0.stop(),
+                Some(()) = ticks.recv() => {
+                    let text = output.lock().unwrap_or_else(PoisonError::into_inner).progress();
+                    cx.progress(Progress::text(text));
+                }
+            }
+        };
+        let shown = output.lock().unwrap_or_else(PoisonError::into_inner).shown(&id);
+        self.shell.kept().add(guard.0.clone());
+        let (text, how) = how.unwrap_or_else(|| (told_end(How::Lost, limit), How::Lost));
+        let text = format!("{shown}\n[{text}]");
+        match how {
+            How::Exited(status) => {
+                let kind = if status.success() { Status::Ok } else { Status::Failed };
+                let details = json!({ "id": &*id, "exit_code": status.code() });
+                Ok(CallResult { details, ..CallResult::new(kind, text) })
+            }
+            How::Late => Err(ToolError::new(ToolErrorKind::TimedOut, text)),
+            How::Stopped if is_cancelled => Err(ToolError::new(ToolErrorKind::Cancelled, text)),
+            How::Stopped | How::Lost => Err(ToolError::failed(text)),
+        }
+    }
+}
+
+impl RunCommand {
+    /// The folder to run in. It need not be below the root: the sandbox decides what can be done there.
+    fn cwd(&self, asked: Option<&str>) -> Result<PathBuf, ToolError> {
+        let root = &self.shell.inner.root;
+        let cwd = root.join(asked.map_or(".", str::trim));
+        match cwd.canonicalize() {
+            Ok(cwd) if cwd.starts_with(root) && cwd.is_dir() => Ok(cwd),
+            Ok(_) => Err(ToolError::new(ToolErrorKind::Denied, "cwd is no folder below the root")),
+            Err(error) => Err(ToolError::failed(format!("cwd cannot be entered: {}", error.kind()))),
+        }
+    }
+}
+
+fn words(args: &Args) -> Result<Vec<std::ffi::OsString>, ToolError> {
+    let wrong = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+    let words: Vec<String> = match (&args.command, &args.argv) {
+        (Some(command), None) if !command.trim().is_empty() => vec!["sh".into(), "-c".into(), command.clone()],
+        (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => argv.clone(),
+        (None, None) | (Some(_), Some(_)) => return wrong("give either command or argv"),
+        (Some(_), None) | (None, Some(_)) => return wrong("there is no command in it"),
+    };
+    if words.iter().map(String::len).sum::<usize>() > LINE {
+        return wrong("the command is longer than 100,000 bytes: write it to a file first");
+    }
+    if words.iter().any(|word| word.contains('\0')) {
+        return wrong("a command cannot contain the character NUL");
+    }
+    Ok(words.into_iter().map(Into::into).collect())
+}
+
+fn told_end(how: How, limit: Duration) -> Arc<str> {
+    match how {
+        How::Exited(status) => match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
+        },
+        How::Late => format!("killed: it took longer than {} s", limit.as_secs()),
+        How::Stopped => "stopped".to_owned(),
+        How::Lost => "it is not known how it ended".to_owned(),
+    }
+    .into()
+}
+
+/// A command that nobody waits for any more is stopped.
+struct StopOnDrop(Command);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,201 @@
+//! Nothing leads out of a sandbox: every attack, in both sandboxes, as root, as nobody, and as root without capabilities.
+//!
+//! An attack that fails without a sandbox too proves nothing, and is shown as skipped. What the kernel cannot hold is shown as
+//! not enforced; neither counts as refused.
+
+use std::{
+    env, fs,
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        net::{UnixDatagram, UnixListener},
+        process::CommandExt,
+    },
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use adjutant_toolkit::{Sandbox, Shell};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{
+    rows::{GAPS, ROWS},
+    said,
+};
+
+/// Who attacks, and how a process becomes that.
+const WHO: [(&str, &[&str]); 3] = [
+    ("root", &[]),
+    ("nobody", &["--reuid=65534", "--regid=65534", "--clear-groups"]),
+    ("root without capabilities", &["--bounding-set=-all", "--inh-caps=-all"]),
+];
+const VARIABLE: &str = "ADJUTANT_TEST_ATTACKER";
+
+/// A root beside what must not be reached, with a process and listeners outside.
+struct Scene {
+    place: TempDir,
+    victim: Child,
+    id: u32,
+    port: u16,
+    _sockets: (std::net::TcpListener, UnixListener, UnixDatagram, UnixListener),
+}
+
+impl Scene {
+    fn new(id: u32) -> Self {
+        use std::os::linux::net::SocketAddrExt;
+        let place = tempfile::tempdir().expect("a folder");
+        let (root, out) = (place.path().join("root"), place.path().join("outside"));
+        fs::create_dir_all(root.join(".git/hooks")).expect("a folder");
+        fs::create_dir(&out).expect("a folder");
+        fs::write(root.join(".git/config"), "").expect("a file");
+        fs::write(out.join("secret"), "s3cret\n").expect("a file");
+        fs::write(out.join("tool"), "#!/bin/sh\necho ESCAPED\n").expect("a file");
+        fs::set_permissions(out.join("tool"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        fs::copy("/bin/echo", out.join("echo")).expect("a program");
+        symlink("../outside/secret", root.join("link")).expect("a link");
+        symlink("../outside", root.join("folder")).expect("a link");
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = tcp.local_addr().expect("an address").port();
+        let name = std::os::unix::net::SocketAddr::from_abstract_name(format!("adj-{id}")).expect("a name");
+        let sockets = (
+            tcp,
+            UnixListener::bind(out.join("sock")).expect("a socket"),
+            UnixDatagram::bind(out.join("gram")).expect("a socket"),
+            UnixListener::bind_addr(&name).expect("a socket"),
+        );
+        let mut victim = Command::new("sleep");
+        victim.arg("600").env("SECRET", "s3cret").current_dir(&out).process_group(0).stdin(Stdio::null());
+        Self { victim: victim.spawn().expect("a process"), place, id, port, _sockets: sockets }
+    }
+
+    /// True if the attack came through.
+    fn attack(&self, sandbox: Sandbox, script: &str) -> bool {
+        let script = self.script(script);
+        let shell = Shell::new(self.place.path().join("root"), sandbox).expect("a shell");
+        let began = std::time::Instant::now();
+        let said = said(&shell.toolbox(), "run_command", json!({ "command": script, "timeout_secs": 20 }));
+        if began.elapsed().as_millis() > 400 {
+            println!("SLOW {} {script}", began.elapsed().as_millis());
+        }
+        assert!(said.contains("[exit code "), "{script}: {said}");
+        said.contains("ESCAPED") || self.leaves_a_trace()
+    }
+
+    fn script(&self, script: &str) -> String {
+        let out = self.place.path().join("outside");
+        let script = script.replace("{out}", out.to_str().expect("a plain name"));
+        let script = script.replace("{pid}", &self.victim.id().to_string()).replace("{id}", &self.id.to_string());
+        let script = script.replace("{port}", &self.port.to_string()).replace("{me}", &std::process::id().to_string());
+        match script.strip_prefix("{sys ").and_then(|call| call.strip_suffix('}')) {
+            None => script,
+            Some(call) => {
+                let (number, arguments) = call.split_once(' ').expect("a number and arguments");
+                // Refused is EPERM; ENOSYS is what is said not to be there.
+                format!(
+                    "perl -e '$!=0; $r=syscall({number},{arguments}); print \"ESCAPED\" unless $r==-1 && ($!==1||$!==38)'"
+                )
+            }
+        }
+    }
+
+    fn leaves_a_trace(&self) -> bool {
+        let files =
+            ["/tmp/adj-", "/dev/shm/adj-", "/var/tmp/adj-"].map(|path| PathBuf::from(format!("{path}{}", self.id)));
+        let is_left = files.iter().any(|path| fs::remove_file(path).is_ok());
+        let sleeper = format!("sleep\09{}\0", self.id);
+        let processes = fs::read_dir("/proc").expect("processes").flatten();
+        let stayed =
+            processes.filter(|it| fs::read(it.path().join("cmdline")).is_ok_and(|line| line == sleeper.as_bytes()));
+        let stayed: Vec<_> = stayed.collect();
+        for process in &stayed {
+            let _ = Command::new("kill").arg("-9").arg(process.file_name()).status();
+        }
+        is_left || !stayed.is_empty()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}
+
+/// Runs the table as whoever this process is; returns what came through.
+fn table(who: &str) -> Vec<String> {
+    let mut through = Vec::new();
+    let mut id = std::process::id() * 1_000;
+    let mut next = || {
+        id = id.wrapping_add(1);
+        Scene::new(id)
+    };
+    let control: Vec<bool> =
+        ROWS.iter().map(|(_, _, script)| next().attack(Sandbox::danger_without_any(), script)).collect();
+    for (name, sandbox) in [("landlock", Sandbox::landlock()), ("bwrap", Sandbox::bwrap())] {
+        if let Some(why) = sandbox.refuses() {
+            println!("SKIPPED: {who}, {name}: {why}");
+            continue;
+        }
+        let (mut refused, mut skipped, mut missing) = (0, 0, 0);
+        for ((group, attack, script), is_real) in ROWS.iter().zip(&control) {
+            // Those end without a sandbox too, by the same mark.
+            let is_real = *is_real || *group == "processes";
+            let is_through = next().attack(sandbox.clone(), script);
+            let row = format!("{who}, {name}: {group}: {attack}");
+            match (is_through, is_real) {
+                (true, _) if name == "landlock" && GAPS.contains(attack) => {
+                    missing += 1;
+                    println!("not enforced: {row}");
+                }
+                (true, _) => {
+                    println!("ESCAPED: {row}");
+                    through.push(row);
+                }
+                (false, true) => refused += 1,
+                (false, false) => {
+                    skipped += 1;
+                    println!("SKIPPED: {row}: it fails without a sandbox too");
+                }
+            }
+        }
+        println!("{who}, {name}: {refused} refused, {missing} not enforced, {skipped} skipped of {}", ROWS.len());
+        print!("{}", sandbox.report());
+    }
+    through
+}
+
+#[test]
+fn nothing_leads_out_whoever_attacks() {
+    if let Ok(who) = env::var(VARIABLE) {
+        assert_eq!(table(&who), Vec::<String>::new());
+        return;
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("SKIPPED: root, nobody: this test was not started by root");
+        assert_eq!(table("this user"), Vec::<String>::new());
+        return;
+    }
+    for (who, change) in WHO {
+        let own = env::current_exe().expect("a program");
+        let mut command = Command::new(if change.is_empty() { own.as_os_str() } else { "setpriv".as_ref() });
+        if !change.is_empty() {
+            command.args(change).arg(&own);
+        }
+        command.args(["--exact", "escapes::nothing_leads_out_whoever_attacks", "--nocapture"]).env(VARIABLE, who);
+        let output = match command.current_dir("/").output() {
+            Ok(output) => output,
+            Err(error) => {
+                println!("SKIPPED: {who}: setpriv: {error}");
+                continue;
+            }
+        };
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+        println!("{said}");
+        if said.contains("Permission denied") && !said.contains("refused,") {
+            println!("SKIPPED: {who}: the test cannot be read by that user");
+            continue;
+        }
+        assert!(output.status.success(), "{who}: {said}");
+    }
+}

@@ -1,0 +1,162 @@
+//! What a command may take and show, and that it ends.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use adjutant_tool::{Replay, ToolErrorKind, Tools};
+use adjutant_toolkit::{Sandbox, Shell};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{ask, said};
+
+/// A shell in the best sandbox of this machine; none where there is no sandbox.
+fn shell() -> Option<(TempDir, Shell)> {
+    let sandbox = Sandbox::new();
+    if let Some(why) = sandbox.refuses() {
+        println!("SKIPPED: {why}");
+        return None;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let shell = Shell::new(place.path(), sandbox).expect("a shell");
+    Some((place, shell))
+}
+
+#[track_caller]
+fn check(tools: &Tools, command: &str, expect: &str) {
+    assert_eq!(said(tools, "run_command", json!({ "command": command })), expect, "{command}");
+}
+
+#[test]
+fn commands_say_what_they_wrote_and_how_they_ended() {
+    let Some((_place, shell)) = shell() else { return };
+    let tools = shell.toolbox();
+    let table = [
+        ("echo out; echo err >&2", "out\nerr\n[exit code 0]"),
+        ("exit 3", "[no output]\n[exit code 3]"),
+        ("kill -9 $$", "[no output]\n[ended by signal 9]"),
+        ("cat; echo read", "read\n[exit code 0]"),
+        ("printf '\\033[31mred\\033[0m\\r\\n\\033]0;t\\007x'", "red\nx\n[exit code 0]"),
+        ("head -c 100 /dev/zero", "[100 bytes of binary output, which is not shown]\n[exit code 0]"),
+        ("printf a > f && cat f && cd / && cat $OLDPWD/f", "aa\n[exit code 0]"),
+        ("test -w $HOME && test -w $TMPDIR && echo $TERM", "dumb\n[exit code 0]"),
+    ];
+    for (command, expect) in table {
+        check(&tools, command, expect);
+    }
+    assert_eq!(said(&tools, "run_command", json!({ "argv": ["echo", "a  b", "$HOME"] })), "a  b $HOME\n[exit code 0]");
+    let missing = said(&tools, "run_command", json!({ "argv": ["no-such-program"] }));
+    assert!(missing.ends_with("[exit code 127]"), "{missing}");
+}
+
+#[test]
+fn environment_is_cleared_but_for_a_list() {
+    let Some((_place, shell)) = shell() else { return };
+    let shown = said(&shell.toolbox(), "run_command", json!({ "command": "env | cut -d= -f1 | sort" }));
+    let allowed = "PATH LANG LANGUAGE LC_ALL LC_CTYPE TZ USER CARGO_HOME RUSTUP_HOME PYENV_ROOT NVM_DIR GOMODCACHE \
+                   PYTHONUSERBASE HOME TMPDIR TERM PWD OLDPWD SHLVL _ [exit";
+    for name in shown.lines().filter_map(|line| line.split(' ').next()) {
+        assert!(allowed.split(' ').any(|it| it == name), "{name}");
+    }
+    let shell = shell.variable("CARGO_MANIFEST_DIR");
+    check(&shell.toolbox(), "test -n \"$CARGO_MANIFEST_DIR\" && echo set", "set\n[exit code 0]");
+}
+
+#[test]
+fn arguments_that_cannot_be_meant_are_refused() {
+    let Some((_place, shell)) = shell() else { return };
+    let tools = shell.toolbox();
+    let table: [(Value, &str); 6] = [
+        (json!({}), "give either command or argv"),
+        (json!({ "command": "a", "argv": ["a"] }), "give either command or argv"),
+        (json!({ "command": "  " }), "there is no command in it"),
+        (json!({ "command": "a\0b" }), "a command cannot contain the character NUL"),
+        (json!({ "command": "a", "cwd": ".." }), "cwd is no folder below the root"),
+        (json!({ "command": "a", "cwd": "none" }), "cwd cannot be entered: entity not found"),
+    ];
+    for (args, expect) in table {
+        assert_eq!(said(&tools, "run_command", args), expect);
+    }
+    assert_eq!(tools.toolset().get("run_command").expect("a tool").spec().replay, Replay::Once);
+}
+
+#[test]
+fn long_output_is_shown_with_its_ends_and_read_whole() {
+    let Some((_place, shell)) = shell() else { return };
+    let tools = shell.toolbox();
+    let shown = said(&tools, "run_command", json!({ "command": "seq 1 200000" }));
+    assert!(shown.starts_with("1\n2\n") && shown.ends_with("\n200000\n[exit code 0]"), "{}", shown.len());
+    assert!(shown.len() < 70_000 && shown.contains(" bytes left out; command_output reads it all under the id c1]"));
+    let part = said(&tools, "command_output", json!({ "id": "c1", "from_line": 100_000 }));
+    assert!(part.starts_with("100000\n100001\n") && part.contains("[it goes on at line 10"), "{part}");
+    let end = said(&tools, "command_output", json!({ "id": "c1", "from_line": 199_999 }));
+    assert_eq!(end, "199999\n200000\n[end of the output]");
+    let flood = said(&tools, "run_command", json!({ "command": "yes flood | head -c 80000000" }));
+    assert!(flood.contains("only the first 64 MiB are kept on disk]"), "{}", flood.len());
+    assert_eq!(
+        said(&tools, "command_output", json!({ "id": "c9" })),
+        "there is no command of this id; there are c1, c2"
+    );
+}
+
+#[test]
+fn commands_end_whatever_they_do_against_it() {
+    let Some((_place, shell)) = shell() else { return };
+    let tools = shell.toolbox();
+    let table = [
+        ("sleep 600", "sleep"),
+        ("trap '' TERM INT HUP; while :; do sleep 0.1; done", "deaf"),
+        ("setsid sh -c 'trap \"\" TERM; sleep 600' & wait", "a session of its own"),
+        ("yes", "a flood"),
+    ];
+    for (command, name) in table {
+        let began = Instant::now();
+        let error = ask(&tools, "run_command", json!({ "command": command, "timeout_secs": 1 })).expect_err("it ends");
+        assert_eq!(error.kind, ToolErrorKind::TimedOut, "{name}");
+        assert!(error.message.ends_with("[killed: it took longer than 1 s]"), "{name}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{name}");
+    }
+    let began = Instant::now();
+    check(&tools, "sleep 600 & echo gone", "gone\n[exit code 0]");
+    assert!(began.elapsed() < Duration::from_secs(5), "what holds the output is not waited for");
+}
+
+#[test]
+fn commands_in_the_background_have_a_handle_and_end_with_the_run() {
+    let Some((place, shell)) = shell() else { return };
+    let tools = shell.toolbox();
+    let start = |keep: bool| {
+        let args = json!({ "command": "echo up; touch up; sleep 600", "background": true, "keep": keep });
+        let shown = said(&tools, "run_command", args);
+        assert!(shown.starts_with("[it runs in the background as c"), "{shown}");
+        while fs::remove_file(place.path().join("up")).is_err() {
+            std::thread::yield_now();
+        }
+    };
+    start(false);
+    assert_eq!(said(&tools, "command_output", json!({ "id": "c1" })), "up\n[it still runs]");
+    assert_eq!(said(&tools, "stop_command", json!({ "id": "c1" })), "up\n[stopped]");
+    assert_eq!(said(&tools, "command_output", json!({ "id": "c1", "from_line": 1 })), "up\n[end of the output]");
+    start(false);
+    start(true);
+    shell.end_run();
+    while said(&tools, "command_output", json!({ "id": "c2" })) != "up\n[stopped]" {
+        std::thread::yield_now();
+    }
+    assert_eq!(said(&tools, "command_output", json!({ "id": "c3" })), "up\n[it still runs]");
+}
+
+#[test]
+fn nothing_runs_where_nothing_can_hold_it() {
+    let place = tempfile::tempdir().expect("a folder");
+    for sandbox in [Sandbox::landlock(), Sandbox::bwrap()].into_iter().filter(|it| it.refuses().is_some()) {
+        let shell = Shell::new(place.path(), sandbox).expect("a shell");
+        let error = ask(&shell.toolbox(), "run_command", json!({ "command": "echo ran" })).expect_err("it is refused");
+        assert_eq!(error.kind, ToolErrorKind::Denied);
+        assert!(error.message.starts_with("no command runs without a sandbox: ") && error.message.contains("hint: "));
+    }
+    let shell = Shell::new(place.path(), Sandbox::danger_without_any()).expect("a shell");
+    check(&shell.toolbox(), "echo ran", "ran\n[exit code 0]");
+}
