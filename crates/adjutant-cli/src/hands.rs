@@ -7,7 +7,7 @@ use std::{
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Edits, Files, Rules, Undo},
+    toolkit::{AccessMode, Edits, Files, Git, Rules, Sandbox, Shell, Undo},
     tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use crate::{exit::Exit, file, problem::Problem};
 
 /// The names of the toolboxes.
-pub(crate) const BOXES: [&str; 2] = ["files", "edits"];
+pub(crate) const BOXES: [&str; 4] = ["files", "edits", "shell", "git"];
 /// The rules of a directory.
 const PROJECT: &str = ".adjutant/rules";
 
@@ -24,6 +24,7 @@ const PROJECT: &str = ".adjutant/rules";
 pub(crate) struct Hands {
     pub(crate) files: Files,
     pub(crate) boxes: Vec<Tools>,
+    shell: Shell,
     pub(crate) rules: Rules,
     /// What is noteworthy about the rules, one line each.
     pub(crate) told: Vec<String>,
@@ -39,8 +40,13 @@ impl Hands {
         let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
         let files = Files::new(root).map_err(wrong)?;
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let boxes = vec![files.toolbox(), Edits::new(&files).toolbox()];
-        let mut hands = Self { files, boxes, rules: Rules::new(place).mode(mode), told: Vec::new() };
+        let sandbox = Sandbox::new();
+        let told: Vec<String> =
+            sandbox.refuses().map(|why| format!("warning: no command runs here: {why}")).into_iter().collect();
+        let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
+        let shell = Shell::new(root, sandbox).map_err(wrong)?;
+        let boxes = vec![files.toolbox(), Edits::new(&files).toolbox(), shell.toolbox(), git.toolbox()];
+        let mut hands = Self { files, boxes, shell, rules: Rules::new(place).mode(mode), told };
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }
@@ -73,6 +79,11 @@ impl Hands {
         if let Some(tools) = self.boxes.iter_mut().find(|tools| tools.name() == edits.name()) {
             *tools = edits;
         }
+    }
+
+    /// Ends what still runs in the background of a run that has ended.
+    pub(crate) fn rest(&self) {
+        self.shell.end_run();
     }
 
     /// Every tool.

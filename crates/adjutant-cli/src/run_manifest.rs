@@ -30,8 +30,8 @@ use crate::{
 pub(crate) const NAME: &str = "adjutant";
 /// The text that tells the usual agent about itself.
 const INSTRUCTIONS: &str = "\
-You work in one directory: you answer questions about its files, and change them where you are asked to. Paths are \
-relative to that directory.
+You work in one directory: you answer questions about its files, and change them and run commands where that is asked \
+of you. Paths are relative to that directory. Commands run in a sandbox: they have no network, and write below it alone.
 Look before you answer: use the tools, and answer from what they return, not from what such directories usually hold. \
 Name the files that you rely on. If the files do not hold the answer, say so.
 Change only what you are asked for, and read a file before you change it. A call may wait for the user's word; if it is \

@@ -14,8 +14,13 @@ pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let (shown, lines) = match tool {
         "edit_file" => {
-            let (old, new) = (signed("-", text("old_text")?), signed("+", text("new_text")?));
-            (&["path", "old_text", "new_text"][..], changed(&old, &new))
+            let (old, new) = (text("old_text")?, text("new_text")?);
+            // Only where it changes.
+            let end = if old.ends_with('\n') == new.ends_with('\n') { "\n" } else { "" };
+            let signed = |sign: &str, text: &str| {
+                signed(sign, &format!("{text}{}", if text.ends_with('\n') { "" } else { end }))
+            };
+            (&["path", "old_text", "new_text"][..], changed(&signed("-", old), &signed("+", new)))
         }
         "write_file" => (&["path", "content"][..], signed("+", text("content")?)),
         "apply_patch" => (&["patch"][..], signed("", text("patch")?)),

@@ -142,6 +142,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             Err(error) => Err(error),
         };
         self.questions.clear();
+        self.job.hands.rest();
         self.input.board.set_busy(false);
         self.screen.rest();
         let result = match &ended {

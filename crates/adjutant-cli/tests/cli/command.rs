@@ -49,7 +49,7 @@ impl Vendor {
     pub(crate) fn middle(self) -> (u64, u64) {
         match self {
             Vendor::Anthropic => (700, 5),
-            Vendor::OpenAi => (3_000, 6),
+            Vendor::OpenAi => (3_200, 6),
             Vendor::Gemini => (700, 2),
             Vendor::Chat => (1_000, 3),
         }

@@ -258,14 +258,16 @@ fn files(desk: &Desk) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     let desk = Desk::new("store.db");
-    let gate = Gate::default();
     fs::write(desk.path("work/calc.py"), "def add(a, b):\r\n    return a - b\r\n").expect("it can be written");
     fs::write(desk.path("work/test_calc.py"), "from calc import add\nassert add(1, 2) == 4\n")
         .expect("it can be written");
-    let before = files(&desk);
     let patch = "*** Begin Patch\n*** Update File: test_calc.py\n@@\n from calc import add\n\
                  -assert add(1, 2) == 4\n+assert add(1, 2) == 3\n*** End Patch\n";
     let edit = json!({"path": "calc.py", "old_text": "    return a - b", "new_text": "    return a + b"});
+    // Waits for ever: nobody writes into the pipe.
+    let test = "sh test.sh && mkfifo pipe && echo waits && cat pipe";
+    fs::write(desk.path("work/test.sh"), "grep -q 'a + b' calc.py && echo passed\n").expect("it can be written");
+    let before = files(&desk);
     let server = serve([
         Script::new()
             .call("read_file", json!({"path": "calc.py"}))
@@ -273,8 +275,9 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
             .usage(usage()),
         calls("edit_file", edit),
         calls("apply_patch", json!({"patch": patch})),
-        says("Now the notes are to be written.").delta_chars(8).wait_at(2, &gate),
+        calls("run_command", json!({"command": test})),
         calls("write_file", json!({"path": "FIXED.md", "content": "`add` adds.\n"})),
+        calls("run_command", json!({"command": "sh test.sh"})),
         says("It adds now, and the test says so."),
     ]);
     let mut terminal = talk(&desk, &server, &[]);
@@ -291,16 +294,24 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
         terminal.screen()
     );
     terminal.line("y");
-    terminal.wait("…");
-    while server.request_count() < 4 {
-        terminal.wait("›");
-    }
+    asked(&terminal, "run_command");
+    terminal.line("y");
+    // It is in the middle of the command, which has seen the edit.
+    let pipe = desk.path("work/pipe");
+    terminal.wait_until("the pipe", |_| std::path::Path::new(&pipe).exists());
     terminal.kill();
     let mut terminal = talk(&desk, &server, &["-c"]);
     asked(&terminal, "write_file");
+    insta::assert_snapshot!("coding_task_goes_on", normal(&desk, &server, &terminal));
     terminal.line("y");
+    asked(&terminal, "run_command");
+    terminal.line("a");
+    terminal.wait("rule of this session: allow shell(sh test.sh)");
     ended(&terminal, 1);
-    assert_ne!(files(&desk), before);
+    let bodies: Vec<String> =
+        server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
+    assert!(bodies[6].contains("passed"), "{}", bodies[6]);
+    fs::remove_file(desk.path("work/pipe")).expect("the command has made it");
     assert_eq!(files(&desk).len(), before.len() + 1);
     terminal.line("/undo");
     terminal.wait("put back: FIXED.md, calc.py, test_calc.py");
@@ -310,7 +321,6 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     terminal.press("\u{4}");
     assert_eq!(terminal.end().0, 0);
     desk.out(&["sessions", "verify", "--all"]);
-    gate.open();
 }
 
 #[test]
