@@ -25,6 +25,8 @@ pub(crate) struct Hands {
     pub(crate) files: Files,
     pub(crate) boxes: Vec<Tools>,
     shell: Shell,
+    /// What holds the commands.
+    pub(crate) sandbox: Sandbox,
     pub(crate) rules: Rules,
     /// What is noteworthy about the rules, one line each.
     pub(crate) told: Vec<String>,
@@ -41,12 +43,10 @@ impl Hands {
         let files = Files::new(root).map_err(wrong)?;
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let sandbox = Sandbox::new();
-        let told: Vec<String> =
-            sandbox.refuses().map(|why| format!("warning: no command runs here: {why}")).into_iter().collect();
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
-        let shell = Shell::new(root, sandbox).map_err(wrong)?;
+        let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
         let boxes = vec![files.toolbox(), Edits::new(&files).toolbox(), shell.toolbox(), git.toolbox()];
-        let mut hands = Self { files, boxes, shell, rules: Rules::new(place).mode(mode), told };
+        let mut hands = Self { files, boxes, shell, rules: Rules::new(place).mode(mode), sandbox, told: Vec::new() };
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }

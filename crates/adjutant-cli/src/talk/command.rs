@@ -7,7 +7,7 @@ pub(crate) const NAMES: [(&str, &str); 10] = [
     ("/fork", "goes on in a copy of the session; with a name, in one of that name"),
     ("/model", "shows the model, or goes on with another one: /model provider/name"),
     ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
-    ("/rules", "shows the rules that hold"),
+    ("/rules", "shows the rules that hold, and what the sandbox holds"),
     ("/cost", "shows what the conversation took so far"),
     ("/compact", "folds what was said into a summary before the next request"),
     ("/sessions", "lists the sessions of this directory"),

@@ -334,7 +334,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         }
     }
 
-    /// Shows the rules, with where each was said.
+    /// Shows the rules, with where each was said, and what the sandbox holds.
     fn rules(&self) {
         let rules = &self.job.hands.rules;
         self.screen.tell(&format!("mode: {}", rules.current_mode()));
@@ -342,6 +342,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             let [rule, from] = [&*rule.to_string(), &*rule.from].map(plain::whole);
             self.screen.tell(&format!("{rule}  ({from})"));
         }
+        self.screen.tell(self.job.hands.sandbox.report().to_string().trim_end());
     }
 
     /// Lists the sessions of the directory.
