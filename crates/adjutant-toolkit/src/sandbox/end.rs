@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, pidfd_open, pidfd_send_signal,
     prlimit,
@@ -62,7 +63,10 @@ impl Mark {
             return false;
         }
         let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else { return false };
-        self.is_on(id) && pidfd_send_signal(held, Signal::KILL).is_ok()
+        // One that has ended keeps its limits until somebody takes notice of its end.
+        let mut ended = [PollFd::new(&held, PollFlags::IN)];
+        let has_ended = poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        !has_ended && self.is_on(id) && pidfd_send_signal(&held, Signal::KILL).is_ok()
     }
 
     fn is_on(&self, id: Pid) -> bool {

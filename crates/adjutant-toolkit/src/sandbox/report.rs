@@ -44,7 +44,7 @@ impl Report {
                 since(SIGNALS, "no signals outside", "signals to processes outside");
                 missing.push("mode and times of files outside that this user owns can be changed, their content not; bwrap holds it".into());
                 missing.push(
-                    "names, sizes and command lines outside can be seen where a path is guessed; bwrap holds it".into(),
+                    "whether a file outside is there, and its size, can be seen where its path is known; bwrap holds it".into(),
                 );
                 missing.push("`.git/hooks` and `.git/config` below the root can be written; bwrap holds it".into());
                 ("landlock", enforced)

@@ -75,12 +75,12 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
     (
         "races",
         "swap a folder for a link",
-        "mkdir a; echo no > a/secret; (for i in $(seq 300); do ln -sfn a d; ln -sfn {out} d; done) & for i in $(seq 300); do grep -q s3cret d/secret && echo ESCAPED && break; done; wait",
+        "mkdir a; echo no > a/secret; (for i in $(seq 100); do ln -sfn a d; ln -sfn {out} d; done) & for i in $(seq 100); do grep -q s3cret d/secret && echo ESCAPED && break; done; wait",
     ),
     (
         "races",
         "swap a file for a link",
-        "perl -e 'if(!fork){for(1..20000){symlink(\"{out}/secret\",\"t\");rename(\"t\",\"f\");open(O,\">u\");close(O);rename(\"u\",\"f\")} exit} for(1..20000){open(F,\"f\") or next; if(<F>=~/s3cret/){print \"ESCAPED\";last}} wait'",
+        "perl -e 'if(!fork){for(1..3000){symlink(\"{out}/secret\",\"t\");rename(\"t\",\"f\");open(O,\">u\");close(O);rename(\"u\",\"f\")} exit} for(1..3000){open(F,\"f\") or next; if(<F>=~/s3cret/){print \"ESCAPED\";last}} wait'",
     ),
     (
         "races",
@@ -133,7 +133,7 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
     ("sockets", "io_uring, which no filter sees", "{sys 425 1,0}"),
     ("signals", "ask whether a process is there", "kill -0 {pid} && echo ESCAPED"),
     ("signals", "end a process", "kill -TERM {pid} && echo ESCAPED"),
-    ("signals", "stop a group", "kill -STOP -- -{pid} && echo ESCAPED"),
+    ("signals", "stop a group", "perl -e 'print \"ESCAPED\" if kill(\"STOP\",-{pid})'"),
     ("signals", "end this program", "kill -0 {me} && echo ESCAPED"),
     ("signals", "by a thread", "perl -e 'print \"ESCAPED\" if syscall(234,{pid},{pid},0)==0'"),
     (
