@@ -16,7 +16,10 @@ use tokio::sync::oneshot;
 use crate::{
     Error, Sandbox,
     files::work,
-    sandbox::launch::{Access, How, Job, Running},
+    sandbox::{
+        job::{Access, CommandEnd, CommandJob},
+        launch::Running,
+    },
     shell,
 };
 
@@ -64,7 +67,7 @@ impl Git {
         let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"].map(Into::into).into();
         all.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]));
         all.extend(words);
-        let job = Job {
+        let job = CommandJob {
             words: all,
             root: self.root.clone(),
             access: Access::Read,
@@ -93,7 +96,7 @@ impl Git {
         });
         let running = Running::start(&self.sandbox, job, sink, on_end).await?;
         let how = tokio::select! {
-            how = ended => how.unwrap_or(How::Lost),
+            how = ended => how.unwrap_or(CommandEnd::Lost),
             () = cx.cancel.cancelled() => return Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
         };
         drop(running);
@@ -103,15 +106,17 @@ impl Git {
             text.push_str(&format!("\n[{dropped} bytes left out: name a path, or fewer commits]"));
         }
         match how {
-            How::Exited(status) if status.success() && text.is_empty() => Ok(CallResult::ok("[nothing]")),
-            How::Exited(status) if status.success() => Ok(CallResult::ok(text)),
-            How::Exited(status) if status.code() == Some(127) => Err(ToolError::failed("git is not installed")),
-            How::Exited(_) if text.contains("not a git repository") => {
+            CommandEnd::Exited(status) if status.success() && text.is_empty() => Ok(CallResult::ok("[nothing]")),
+            CommandEnd::Exited(status) if status.success() => Ok(CallResult::ok(text)),
+            CommandEnd::Exited(status) if status.code() == Some(127) => Err(ToolError::failed("git is not installed")),
+            CommandEnd::Exited(_) if text.contains("not a git repository") => {
                 Err(ToolError::failed("this folder is in no git repository"))
             }
-            How::Exited(_) => Ok(CallResult::new(Status::Failed, text)),
-            How::Late => Err(ToolError::new(ToolErrorKind::TimedOut, "git took longer than 30 s and was killed")),
-            How::Stopped | How::Lost => Err(ToolError::failed("it is not known how git ended")),
+            CommandEnd::Exited(_) => Ok(CallResult::new(Status::Failed, text)),
+            CommandEnd::Late => {
+                Err(ToolError::new(ToolErrorKind::TimedOut, "git took longer than 30 s and was killed"))
+            }
+            CommandEnd::Stopped | CommandEnd::Lost => Err(ToolError::failed("it is not known how git ended")),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod bwrap;
 #[cfg(target_os = "linux")]
 mod end;
+pub(crate) mod job;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg_attr(not(target_os = "linux"), path = "sandbox/elsewhere.rs")]
@@ -50,10 +51,10 @@ pub enum Network {
 #[derive(Debug, Clone)]
 enum By {
     /// The kernel's rules, which a thread puts on itself before it starts the command.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "made on Linux alone"))]
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "made on Linux alone"))]
     Landlock { abi: u8 },
     /// The program `bwrap`, with namespaces.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "made on Linux alone"))]
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "made on Linux alone"))]
     Bwrap { program: PathBuf },
     /// Nobody, and so nothing runs; why.
     Refusing { why: Arc<str> },

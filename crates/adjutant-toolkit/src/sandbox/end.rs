@@ -29,9 +29,9 @@ const FIRST: u64 = 1 << 60;
 
 /// The mark of one call.
 #[derive(Debug)]
-pub(super) struct Mark(String);
+pub(super) struct CallMark(String);
 
-impl Mark {
+impl CallMark {
     /// Marks a process that has not begun yet; none where that is not possible.
     pub(super) fn set(id: Pid) -> Option<Self> {
         let value = FIRST | (RandomState::new().build_hasher().finish() & (FIRST - 1));

@@ -1,14 +1,12 @@
 //! One command: a thread starts it in the sandbox, reads it, and ends it with everything that it started.
 
 use std::{
-    ffi::OsString,
     io::{PipeReader, PipeWriter, Read, Write, pipe},
     os::{
         fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
     },
-    path::PathBuf,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -19,12 +17,12 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, Signal, pidfd_open},
 };
-use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::{
     By, CURE, Sandbox, bwrap,
-    end::{self, Mark},
+    end::{self, CallMark},
+    job::{Access, CommandEnd, CommandJob, OnEnd, Sink},
     landlock, places,
 };
 
@@ -45,36 +43,6 @@ const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ulimit -c 0; \
 const WATCH: &str = "( { read -r _ <&3; kill -9 0; } >/dev/null 2>&1 & ); ";
 const BEGIN: &str = "exec \"$@\" </dev/null 3<&-";
 
-/// A command to run.
-#[derive(Debug)]
-pub(crate) struct Job {
-    /// The program and its arguments.
-    pub(crate) words: Vec<OsString>,
-    /// The folder that it may change, if it may change one.
-    pub(crate) root: PathBuf,
-    pub(crate) access: Access,
-    pub(crate) cwd: PathBuf,
-    /// Its home, which it may change.
-    pub(crate) home: PathBuf,
-    /// Its temporary files, which go with it.
-    pub(crate) tmp: TempDir,
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) limit: Duration,
-}
-
-/// What a command may do with its root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
-}
-
-/// Is given what a command writes, as it comes.
-pub(crate) type Sink = Box<dyn FnMut(&[u8]) + Send>;
-
-/// Is told once how a command ended, and everything that it started with it.
-pub(crate) type OnEnd = Box<dyn FnOnce(How) + Send>;
-
 /// A command that runs; dropped, it is killed in the background.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -82,22 +50,17 @@ pub(crate) struct Running {
     _stop: PipeWriter,
 }
 
-/// The way a command ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum How {
-    Exited(ExitStatus),
-    Late,
-    Stopped,
-    /// It could not be killed, or what became of it is not known.
-    Lost,
-}
-
 impl Running {
     /// Starts a command.
     ///
     /// # Errors
     /// `Denied` if nothing can hold it, with the cure; `Failed` if it cannot be started.
-    pub(crate) async fn start(sandbox: &Sandbox, job: Job, sink: Sink, on_end: OnEnd) -> Result<Self, ToolError> {
+    pub(crate) async fn start(
+        sandbox: &Sandbox,
+        job: CommandJob,
+        sink: Sink,
+        on_end: OnEnd,
+    ) -> Result<Self, ToolError> {
         if let By::Refusing { why } = &sandbox.by {
             return Err(ToolError::new(
                 ToolErrorKind::Denied,
@@ -130,7 +93,7 @@ impl Running {
 struct Live {
     child: Child,
     id: Pid,
-    mark: Option<Mark>,
+    mark: Option<CallMark>,
     held: OwnedFd,
     output: Option<PipeReader>,
     wake: PipeReader,
@@ -140,7 +103,7 @@ struct Live {
 }
 
 impl Live {
-    fn start(sandbox: &Sandbox, job: &Job, wake: PipeReader) -> Result<Self, String> {
+    fn start(sandbox: &Sandbox, job: &CommandJob, wake: PipeReader) -> Result<Self, String> {
         let told = |error: std::io::Error| error.to_string();
         let (output, writer) = pipe().map_err(told)?;
         let (line, mut gate) = pipe().map_err(told)?;
@@ -148,12 +111,12 @@ impl Live {
         let child = spawn(sandbox, job, line, writer)?;
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
-        let mark = Mark::set(id);
+        let mark = CallMark::set(id);
         gate.write_all(b"\n").map_err(told)?;
         Ok(Self { child, id, mark, held, output: Some(output), wake, began, _line: gate })
     }
 
-    fn run(mut self, limit: Duration, mut sink: Sink) -> How {
+    fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
         let late = self.began.checked_add(limit);
         let seen = self.look(late, true, &mut sink);
         if seen != Seen::Exited {
@@ -173,10 +136,10 @@ impl Live {
         let is_gone = self.look(Instant::now().checked_add(GONE), false, &mut sink) == Seen::Exited;
         let status = if is_gone { self.child.wait().ok() } else { None };
         match (seen, status) {
-            (_, None) => How::Lost,
-            (Seen::Exited, Some(status)) => How::Exited(status),
-            (Seen::Late, _) => How::Late,
-            (Seen::Stopped, _) => How::Stopped,
+            (_, None) => CommandEnd::Lost,
+            (Seen::Exited, Some(status)) => CommandEnd::Exited(status),
+            (Seen::Late, _) => CommandEnd::Late,
+            (Seen::Stopped, _) => CommandEnd::Stopped,
         }
     }
 
@@ -238,7 +201,7 @@ fn wait(fds: &mut [PollFd<'_>], within: Duration) -> bool {
 /// One command starts at a time: what is handed on to one by an open file is not handed on to another.
 static START: Mutex<()> = Mutex::new(());
 
-fn spawn(sandbox: &Sandbox, job: &Job, line: PipeReader, output: PipeWriter) -> Result<Child, String> {
+fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWriter) -> Result<Child, String> {
     let told = |error: std::io::Error| error.to_string();
     let mut read = sandbox.read.clone();
     let mut write = sandbox.write.clone();

@@ -152,12 +152,12 @@ fn compile(mut rules: Rules, code: i32) -> Result<BpfProgram, String> {
 }
 
 /// One call, and the conditions of its arguments that all hold.
-type Refusal = (libc::c_long, Vec<(u8, Op, u64)>);
+type ArgumentRule = (libc::c_long, Vec<(u8, Op, u64)>);
 
 fn refused(is_open: bool) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
     let has = |bits: u64| Op::MaskedEq(bits);
-    let mut some: Vec<Refusal> = Vec::new();
+    let mut some: Vec<ArgumentRule> = Vec::new();
     some.extend(NAMESPACES.map(|flag| (libc::SYS_clone, vec![(0, has(flag), flag)])));
     some.extend(TYPING.map(|request| (libc::SYS_ioctl, vec![(1, Op::Eq, request)])));
     for bit in SET_ID {

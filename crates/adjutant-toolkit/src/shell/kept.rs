@@ -8,8 +8,8 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::output::{Output, Source};
-use crate::sandbox::launch::{How, Running};
+use super::output::{Output, OutputSource};
+use crate::sandbox::{job::CommandEnd, launch::Running};
 
 /// The most outputs that are kept; the oldest of commands that have ended go first.
 const MOST: usize = 32;
@@ -28,8 +28,8 @@ pub(super) struct Kept {
 pub(super) struct Command {
     pub(super) id: Arc<str>,
     pub(super) output: Arc<Mutex<Output>>,
-    /// How it ended, once it has.
-    pub(super) ended: watch::Receiver<Option<(Arc<str>, How)>>,
+    /// CommandEnd it ended, once it has.
+    pub(super) ended: watch::Receiver<Option<(Arc<str>, CommandEnd)>>,
     /// Dropped to stop it; none if it does not run in the background.
     pub(super) running: Arc<Mutex<Option<Running>>>,
     pub(super) is_kept: bool,
@@ -83,7 +83,7 @@ impl Command {
 
     fn forget(&self) {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Source::File(path) = output.source() {
+        if let OutputSource::File(path) = output.source() {
             // It goes with its folder at the latest.
             let _ = fs::remove_file(path);
         }

@@ -132,22 +132,22 @@ impl Output {
     }
 
     /// Where the whole is: in memory, or in a file.
-    pub(super) fn source(&self) -> Source {
+    pub(super) fn source(&self) -> OutputSource {
         match &self.file {
-            Some(_) => Source::File(self.path.clone()),
-            None => Source::Memory(self.head.clone()),
+            Some(_) => OutputSource::File(self.path.clone()),
+            None => OutputSource::Memory(self.head.clone()),
         }
     }
 }
 
 /// Where the whole of an output is.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum OutputSource {
     Memory(Vec<u8>),
     File(PathBuf),
 }
 
-impl Source {
+impl OutputSource {
     /// Some lines, counted from 1; as many as are shown at once.
     pub(super) fn lines(&self, from: u64) -> io::Result<Lines> {
         match self {

@@ -63,9 +63,7 @@ fn skip(kind: Option<char>, rest: &mut std::iter::Peekable<std::str::Chars<'_>>)
             rest.next_if(|c| *c != '\n');
             return;
         }
-        Some(c) if matches!(c, '\u{20}'..='\u{2f}') => {
-            while rest.next_if(|c| matches!(c, '\u{20}'..='\u{2f}')).is_some() {}
-        }
+        Some('\u{20}'..='\u{2f}') => while rest.next_if(|c| matches!(c, '\u{20}'..='\u{2f}')).is_some() {},
         Some(_) | None => return,
     }
     rest.next_if(|c| *c != '\n');

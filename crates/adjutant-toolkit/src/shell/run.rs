@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     files::work,
-    sandbox::launch::{Access, How, Job, Running},
+    sandbox::{
+        job::{Access, CommandEnd, CommandJob},
+        launch::Running,
+    },
 };
 
 /// The time that a command has, if nothing is said, and the most that can be asked for.
@@ -93,11 +96,8 @@ impl Tool for RunCommand {
             (None, true) => BACKGROUND,
             (None, false) => TIMEOUT,
         };
-        let words = words(&args)?;
-        let cwd = self.cwd(args.cwd.as_deref())?;
+        let job = self.job(&args, limit)?;
         let inner = &self.shell.inner;
-        let tmp = tempfile::Builder::new().prefix("tmp-").tempdir_in(inner.folder.path());
-        let tmp = tmp.map_err(|error| ToolError::failed("no folder for temporary files").with_source(error))?;
         let (id, running) = {
             let mut kept = self.shell.kept();
             (kept.name(), kept.running())
@@ -106,16 +106,6 @@ impl Tool for RunCommand {
             let message = format!("{RUNNING} commands run in the background already: stop one of them first");
             return Err(ToolError::failed(message));
         }
-        let job = Job {
-            words,
-            root: inner.root.clone(),
-            access: Access::Write,
-            cwd,
-            home: inner.folder.path().join("home"),
-            tmp,
-            environment: inner.environment.clone(),
-            limit,
-        };
         let output = Arc::new(Mutex::new(Output::new(inner.folder.path().join(format!("output-{id}")))));
         let (told, mut ended) = watch::channel(None);
         let (tick, mut ticks) = mpsc::channel(1);
@@ -163,22 +153,39 @@ impl Tool for RunCommand {
         };
         let shown = output.lock().unwrap_or_else(PoisonError::into_inner).shown(&id);
         self.shell.kept().add(guard.0.clone());
-        let (text, how) = how.unwrap_or_else(|| (told_end(How::Lost, limit), How::Lost));
+        let (text, how) = how.unwrap_or_else(|| (told_end(CommandEnd::Lost, limit), CommandEnd::Lost));
         let text = format!("{shown}\n[{text}]");
         match how {
-            How::Exited(status) => {
+            CommandEnd::Exited(status) => {
                 let kind = if status.success() { Status::Ok } else { Status::Failed };
                 let details = json!({ "id": &*id, "exit_code": status.code() });
                 Ok(CallResult { details, ..CallResult::new(kind, text) })
             }
-            How::Late => Err(ToolError::new(ToolErrorKind::TimedOut, text)),
-            How::Stopped if is_cancelled => Err(ToolError::new(ToolErrorKind::Cancelled, text)),
-            How::Stopped | How::Lost => Err(ToolError::failed(text)),
+            CommandEnd::Late => Err(ToolError::new(ToolErrorKind::TimedOut, text)),
+            CommandEnd::Stopped if is_cancelled => Err(ToolError::new(ToolErrorKind::Cancelled, text)),
+            CommandEnd::Stopped | CommandEnd::Lost => Err(ToolError::failed(text)),
         }
     }
 }
 
 impl RunCommand {
+    fn job(&self, args: &Args, limit: Duration) -> Result<CommandJob, ToolError> {
+        let inner = &self.shell.inner;
+        let (words, cwd) = (words(args)?, self.cwd(args.cwd.as_deref())?);
+        let tmp = tempfile::Builder::new().prefix("tmp-").tempdir_in(inner.folder.path());
+        let tmp = tmp.map_err(|error| ToolError::failed("no folder for temporary files").with_source(error))?;
+        Ok(CommandJob {
+            words,
+            root: inner.root.clone(),
+            access: Access::Write,
+            cwd,
+            home: inner.folder.path().join("home"),
+            tmp,
+            environment: inner.environment.clone(),
+            limit,
+        })
+    }
+
     /// The folder to run in. It need not be below the root: the sandbox decides what can be done there.
     fn cwd(&self, asked: Option<&str>) -> Result<PathBuf, ToolError> {
         let root = &self.shell.inner.root;
@@ -208,15 +215,15 @@ fn words(args: &Args) -> Result<Vec<std::ffi::OsString>, ToolError> {
     Ok(words.into_iter().map(Into::into).collect())
 }
 
-fn told_end(how: How, limit: Duration) -> Arc<str> {
+fn told_end(how: CommandEnd, limit: Duration) -> Arc<str> {
     match how {
-        How::Exited(status) => match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
+        CommandEnd::Exited(status) => match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
             (Some(code), _) => format!("exit code {code}"),
             (None, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
         },
-        How::Late => format!("killed: it took longer than {} s", limit.as_secs()),
-        How::Stopped => "stopped".to_owned(),
-        How::Lost => "it is not known how it ended".to_owned(),
+        CommandEnd::Late => format!("killed: it took longer than {} s", limit.as_secs()),
+        CommandEnd::Stopped => "stopped".to_owned(),
+        CommandEnd::Lost => "it is not known how it ended".to_owned(),
     }
     .into()
 }
