@@ -28,7 +28,7 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
     let probe = || {
         let program = PROGRAMS.into_iter().map(PathBuf::from).find(|path| path.is_file());
         let program = program.ok_or_else(|| Arc::<str>::from("bubblewrap is not installed"))?;
-        let plan = Plan { read: &[], write: &[], root: Path::new("/"), network: Network::None };
+        let plan = Bindings { read: &[], write: &[], root: Path::new("/"), network: Network::None };
         let mut command = Command::new(&program);
         command.args(namespaces(&plan)).arg("/bin/true").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
         match command.output() {
@@ -45,7 +45,7 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
 
 /// What one call may do.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct Bindings<'a> {
     pub(super) read: &'a [PathBuf],
     pub(super) write: &'a [PathBuf],
     pub(super) root: &'a Path,
@@ -56,7 +56,7 @@ pub(super) struct Plan<'a> {
 ///
 /// # Errors
 /// If there is no filter, or no memory for it.
-pub(super) fn arguments(plan: &Plan<'_>) -> Result<(Vec<OsString>, Vec<File>), String> {
+pub(super) fn arguments(plan: &Bindings<'_>) -> Result<(Vec<OsString>, Vec<File>), String> {
     let mut arguments = namespaces(plan);
     let mut files = Vec::new();
     for filter in syscalls::filters(plan.network)? {
@@ -67,7 +67,7 @@ pub(super) fn arguments(plan: &Plan<'_>) -> Result<(Vec<OsString>, Vec<File>), S
     Ok((arguments, files))
 }
 
-fn namespaces(plan: &Plan<'_>) -> Vec<OsString> {
+fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&std::ffi::OsStr]| words.extend(parts.iter().map(|part| (*part).to_owned()));
     add(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"].map(AsRef::as_ref));

@@ -6,7 +6,6 @@
 use std::{
     fs,
     hash::{BuildHasher, Hasher, RandomState},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -18,8 +17,8 @@ use rustix::process::{
 
 /// The most rounds in which processes are looked for: those that were killed may have started others meanwhile.
 const ROUNDS: usize = 500;
-/// The time between two rounds.
-const BETWEEN: Duration = Duration::from_millis(1);
+/// The time in which a process that was killed is gone, mostly.
+const MOMENT: Duration = Duration::from_millis(5);
 /// The number of processes that are looked at one by one; beyond that, or after this time, all of the machine are looked at:
 /// their numbers may have begun again.
 const FEW: i32 = 4_096;
@@ -51,9 +50,6 @@ impl CallMark {
             if empty >= if killed { 3 } else { 2 } {
                 return;
             }
-            if killed {
-                thread::sleep(BETWEEN);
-            }
         }
     }
 
@@ -66,7 +62,12 @@ impl CallMark {
         // One that has ended keeps its limits until somebody takes notice of its end.
         let mut ended = [PollFd::new(&held, PollFlags::IN)];
         let has_ended = poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
-        !has_ended && self.is_on(id) && pidfd_send_signal(&held, Signal::KILL).is_ok()
+        let is_killed = !has_ended && self.is_on(id) && pidfd_send_signal(&held, Signal::KILL).is_ok();
+        if is_killed {
+            // A moment until it is gone, which it spares the next look.
+            let _ = poll(&mut ended, Timespec::try_from(MOMENT).ok().as_ref());
+        }
+        is_killed
     }
 
     fn is_on(&self, id: Pid) -> bool {

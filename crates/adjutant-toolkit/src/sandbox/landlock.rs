@@ -18,7 +18,7 @@ const VERSIONS: [ABI; 4] = [ABI::V6, ABI::V5, ABI::V4, ABI::V3];
 
 /// What one call may do.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct ThreadRules {
     pub(super) abi: u8,
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
         let Some(abi) = able else {
             return Err("this kernel has no Landlock of version 3 or newer, or it is turned off".into());
         };
-        let plan = Plan { abi: abi as u8, read: Vec::new(), write: Vec::new(), network: Network::None };
+        let plan = ThreadRules { abi: abi as u8, read: Vec::new(), write: Vec::new(), network: Network::None };
         let tried = thread::Builder::new().spawn(move || restrict(&plan));
         match tried.map(thread::JoinHandle::join) {
             Ok(Ok(Ok(()))) => Ok(abi as u8),
@@ -51,7 +51,7 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
 ///
 /// # Errors
 /// What the kernel refused: nothing may be started then.
-pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
+pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
     let filters = syscalls::filters(plan.network)?;
     files(plan).map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
@@ -60,7 +60,7 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-fn files(plan: &Plan) -> Result<(), RulesetError> {
+fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
     let abi = VERSIONS.into_iter().find(|abi| *abi as u8 == plan.abi).unwrap_or(ABI::V3);
     let execute = AccessFs::from_read(abi);
     let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;

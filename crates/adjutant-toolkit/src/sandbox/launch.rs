@@ -215,14 +215,15 @@ fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWrit
     let mut files = Vec::new();
     match &sandbox.by {
         By::Bwrap { program } => {
-            let plan = bwrap::Plan { read: &read, write: &write, root: &job.root, network: sandbox.network };
+            let plan = bwrap::Bindings { read: &read, write: &write, root: &job.root, network: sandbox.network };
             let (arguments, kept) = bwrap::arguments(&plan)?;
             files = kept;
             command.args(["-c", &[GATE, BEGIN].concat(), "sh"]).arg(program).args(arguments);
             command.arg("--chdir").arg(&job.cwd).arg("--");
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
-            command.args(["-c", &[GATE, WATCH, BEGIN].concat(), "sh"]);
+            let watch = if job.is_watched { WATCH } else { "" };
+            command.args(["-c", &[GATE, watch, BEGIN].concat(), "sh"]);
         }
     }
     command.args(&job.words).current_dir(&job.cwd).process_group(0);
@@ -230,7 +231,7 @@ fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWrit
     command.stdin(line).stdout(output.try_clone().map_err(told)?).stderr(Stdio::from(output));
     let child = match &sandbox.by {
         By::Landlock { abi } => {
-            let plan = landlock::Plan { abi: *abi, read, write, network: sandbox.network };
+            let plan = landlock::ThreadRules { abi: *abi, read, write, network: sandbox.network };
             // The rules are for ever, so the thread is of this one start.
             let start = move || landlock::restrict(&plan).and_then(|()| command.spawn().map_err(told));
             let thread = thread::Builder::new().spawn(start).map_err(told)?;

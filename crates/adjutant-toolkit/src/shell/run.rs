@@ -183,6 +183,7 @@ impl RunCommand {
             tmp,
             environment: inner.environment.clone(),
             limit,
+            is_watched: args.background,
         })
     }
 

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use super::{
     rows::{GAPS, ROWS},
-    said,
+    said, tell,
 };
 
 /// Who attacks, and how a process becomes that.
@@ -130,7 +130,7 @@ fn table(who: &str) -> Vec<String> {
         ROWS.iter().map(|(_, _, script)| next().attack(Sandbox::danger_without_any(), script)).collect();
     for (name, sandbox) in [("landlock", Sandbox::landlock()), ("bwrap", Sandbox::bwrap())] {
         if let Some(why) = sandbox.refuses() {
-            println!("SKIPPED: {who}, {name}: {why}");
+            tell(format_args!("SKIPPED: {who}, {name}: {why}"));
             continue;
         }
         let (mut refused, mut skipped, mut missing) = (0, 0, 0);
@@ -142,21 +142,24 @@ fn table(who: &str) -> Vec<String> {
             match (is_through, is_real) {
                 (true, _) if name == "landlock" && GAPS.contains(attack) => {
                     missing += 1;
-                    println!("not enforced: {row}");
+                    tell(format_args!("not enforced: {row}"));
                 }
                 (true, _) => {
-                    println!("ESCAPED: {row}");
+                    tell(format_args!("ESCAPED: {row}"));
                     through.push(row);
                 }
                 (false, true) => refused += 1,
                 (false, false) => {
                     skipped += 1;
-                    println!("SKIPPED: {row}: it fails without a sandbox too");
+                    tell(format_args!("SKIPPED: {row}: it fails without a sandbox too"));
                 }
             }
         }
-        println!("{who}, {name}: {refused} refused, {missing} not enforced, {skipped} skipped of {}", ROWS.len());
-        print!("{}", sandbox.report());
+        tell(format_args!(
+            "{who}, {name}: {refused} refused, {missing} not enforced, {skipped} skipped of {}",
+            ROWS.len()
+        ));
+        tell(format_args!("{}", sandbox.report()));
     }
     through
 }
@@ -169,7 +172,7 @@ fn nothing_leads_out_whoever_attacks() {
     }
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        println!("SKIPPED: root, nobody: this test was not started by root");
+        tell(format_args!("SKIPPED: root, nobody: this test was not started by root"));
         assert_eq!(table("this user"), Vec::<String>::new());
         return;
     }
@@ -190,14 +193,14 @@ fn nothing_leads_out_whoever_attacks() {
         let output = match output {
             Ok(output) => output,
             Err(error) => {
-                println!("SKIPPED: {who}: {error}");
+                tell(format_args!("SKIPPED: {who}: {error}"));
                 continue;
             }
         };
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-        println!("{said}");
+        tell(format_args!("{said}"));
         if said.starts_with("setpriv: ") {
-            println!("SKIPPED: {who}: the test cannot be started as that user");
+            tell(format_args!("SKIPPED: {who}: the test cannot be started as that user"));
             continue;
         }
         assert!(output.status.success(), "{who}: {said}");

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use adjutant_toolkit::{Git, Sandbox};
 use serde_json::json;
 
-use super::said;
+use super::{said, tell};
 
 fn git(at: &Path, words: &[&str]) {
     let mut command = Command::new("git");
@@ -18,7 +18,7 @@ fn git(at: &Path, words: &[&str]) {
 fn git_shows_a_repository_and_runs_none_of_its_programs() {
     let sandbox = Sandbox::new();
     if let Some(why) = sandbox.refuses() {
-        return println!("SKIPPED: {why}");
+        return tell(format_args!("SKIPPED: {why}"));
     }
     let place = tempfile::tempdir().expect("a folder");
     let at = place.path();

@@ -10,13 +10,13 @@ use adjutant_toolkit::{Sandbox, Shell};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{ask, said};
+use super::{ask, said, tell};
 
 /// A shell in the best sandbox of this machine; none where there is no sandbox.
 fn shell() -> Option<(TempDir, Shell)> {
     let sandbox = Sandbox::new();
     if let Some(why) = sandbox.refuses() {
-        println!("SKIPPED: {why}");
+        tell(format_args!("SKIPPED: {why}"));
         return None;
     }
     let place = tempfile::tempdir().expect("a folder");
