@@ -2,6 +2,7 @@
 
 #![doc = include_str!("../README.md")]
 
+mod ask;
 mod change;
 mod digest;
 mod edits;
@@ -9,6 +10,7 @@ mod error;
 mod files;
 #[cfg(all(feature = "shell", unix))]
 mod git;
+mod plan;
 mod rules;
 #[cfg(all(feature = "shell", unix))]
 mod sandbox;
@@ -16,12 +18,14 @@ mod sandbox;
 mod shell;
 mod undo;
 
+pub use ask::ask_user;
 pub use change::FileChange;
 pub use edits::Edits;
 pub use error::{Error, ErrorKind};
 pub use files::Files;
 #[cfg(all(feature = "shell", unix))]
 pub use git::Git;
+pub use plan::Plan;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
 pub use sandbox::{Network, Report, Sandbox};

@@ -13,3 +13,5 @@ mod files;
 mod offline;
 #[path = "rules.rs"]
 mod rules;
+#[path = "talk.rs"]
+mod talk;
