@@ -52,12 +52,12 @@ struct Step {
     #[schemars(length(min = 1, max = MAX_STEP))]
     text: String,
     /// How far it is.
-    status: Status,
+    status: State,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum State {
     Pending,
     InProgress,
     Done,
@@ -81,7 +81,7 @@ impl Tool for UpdatePlan {
         let details = json!({ "steps": args.steps });
         cx.note(KIND, details.clone()).await?;
         cx.progress(Progress { content: vec![Content::text(args.shown())], details });
-        let done = args.steps.iter().filter(|step| step.status == Status::Done).count();
+        let done = args.steps.iter().filter(|step| step.status == State::Done).count();
         let steps = show::count(args.steps.len() as u64, "step", "steps");
         Ok(CallResult::ok(format!("The plan is kept: {steps}, {done} done.")))
     }
@@ -109,7 +109,7 @@ impl Args {
     }
 }
 
-impl Status {
+impl State {
     fn mark(self) -> &'static str {
         match self {
             Self::Pending => "[ ]",
