@@ -29,9 +29,9 @@ const DELTA_CHARS: usize = 12;
 
 /// A small planner in the place of a language model, called `offline/planner`; it costs nothing.
 ///
-/// It answers what a directory is, where a word occurs and what a file says, from tools that list, read and search
-/// files, which it recognises by their declarations. A question takes it four requests at most. The same request
-/// gives the same stream.
+/// It answers what a directory is, where a word occurs and what a file says, replaces a quoted text by another one in a
+/// file, and runs a quoted command, with tools that it recognises by their declarations. A question may hold four such
+/// wishes, and each takes it four requests at most. The same request gives the same stream.
 #[derive(Debug, Clone)]
 pub struct OfflineModel {
     info: ModelInfo,

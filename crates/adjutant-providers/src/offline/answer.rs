@@ -42,7 +42,8 @@ const NOTABLE: &[&str] = &[
 
 /// The answer to what was asked.
 pub(super) fn compose(wish: &Wish, seen: &Evidence, offered: &Offered<'_>, tools: &[ToolDecl]) -> String {
-    if offered.list.is_none() && offered.read.is_none() && offered.search.is_none() {
+    let has_none = offered.list.is_none() && offered.read.is_none() && offered.search.is_none();
+    if has_none && offered.edit.is_none() && offered.run.is_none() {
         return helpless(tools);
     }
     let mut answer = String::new();
@@ -58,12 +59,40 @@ pub(super) fn compose(wish: &Wish, seen: &Evidence, offered: &Offered<'_>, tools
         }
         Wish::Find { words, within } => find(&mut answer, seen, &words.join(" "), within.as_deref(), offered),
         Wish::Read { path, whole } => read(&mut answer, seen, path, *whole),
+        Wish::Edit { path, .. } if offered.edit.is_none() => {
+            let _ = writeln!(answer, "I cannot change `{path}`: no tool that changes files is offered.");
+        }
+        Wish::Run { command } if offered.run.is_none() => {
+            let _ = writeln!(answer, "I cannot run `{command}`: no tool that runs commands is offered.");
+        }
+        Wish::Edit { .. } | Wish::Run { .. } => done(&mut answer, wish, seen),
     }
     failures(&mut answer, seen);
     if answer.trim().is_empty() {
         answer = "The tools returned nothing that answers this.\n".to_owned();
     }
     manifest::cut(answer.trim_end(), MAX_ANSWER)
+}
+
+/// The answers to several wishes.
+pub(super) fn join(answers: &[String]) -> String {
+    manifest::cut(&answers.join("\n\n"), MAX_ANSWER)
+}
+
+/// What was changed or run, in the words of the tool.
+fn done(answer: &mut String, wish: &Wish, seen: &Evidence) {
+    if let Wish::Run { command } = wish {
+        let _ = writeln!(answer, "I ran `{command}`:");
+    }
+    for text in &seen.done {
+        let lines: Vec<&str> = text.lines().collect();
+        let shown = lines[..lines.len().min(MAX_QUOTE)].join("\n");
+        let fence = if shown.contains("```") { "`````" } else { "```" };
+        let _ = writeln!(answer, "\n{fence}\n{shown}\n{fence}");
+    }
+    if seen.done.is_empty() {
+        answer.push_str("That was not done.\n");
+    }
 }
 
 fn helpless(tools: &[ToolDecl]) -> String {

@@ -1,6 +1,6 @@
 //! The last question, and the results that the tools have returned since.
 
-use adjutant_llm::{Call, CallResult, Content, Entry, Origin, Request, UserMessage};
+use adjutant_llm::{Call, CallResult, Content, Entry, Origin, Request, Turn, UserMessage};
 use serde_json::Value;
 
 use super::{
@@ -8,15 +8,33 @@ use super::{
     tools::{ArgumentSlot, Offered, Role},
 };
 
-/// The last question, and the results that the tools have returned since.
+/// The last question, and the replies since, oldest first.
+pub(super) fn since_question(request: &Request) -> (String, Vec<&Turn>) {
+    let (mut question, mut turns) = (String::new(), Vec::new());
+    for stored in request.entries.iter().rev() {
+        match &stored.entry {
+            Entry::User(message) if is_question(message) => {
+                question = words(message);
+                break;
+            }
+            Entry::Turn(turn) => turns.push(turn),
+            _ => {}
+        }
+    }
+    turns.reverse();
+    (question, turns)
+}
+
+/// The results that the tools have returned for one wish.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    pub(super) question: String,
     /// The number of replies that were given since.
     pub(super) turns: usize,
     pub(super) lists: Vec<ToolListing>,
     pub(super) files: Vec<Read>,
     pub(super) searches: Vec<Searched>,
+    /// What tools said that changed a file, or ran a command.
+    pub(super) done: Vec<String>,
     pub(super) failures: Vec<Failure>,
     /// Every call since: the tool and its arguments.
     pub(super) calls: Vec<(String, Value)>,
@@ -53,26 +71,10 @@ pub(super) struct Failure {
 }
 
 impl Evidence {
-    pub(super) fn of(request: &Request, offered: &Offered<'_>) -> Self {
-        let mut evidence = Self::default();
-        let mut turns = Vec::new();
-        for stored in request.entries.iter().rev() {
-            match &stored.entry {
-                Entry::User(message) if is_question(message) => {
-                    evidence.question = words(message);
-                    break;
-                }
-                Entry::Turn(turn) => turns.push(turn),
-                _ => {}
-            }
-        }
-        evidence.turns = turns.len();
-        for turn in turns.into_iter().rev() {
-            for (call, result) in turn.pairs() {
-                evidence.take(call, result, offered);
-            }
-        }
-        evidence
+    /// Takes a reply with the results of its calls.
+    pub(super) fn turn(&mut self, turn: &Turn, offered: &Offered<'_>) {
+        self.turns += 1;
+        turn.pairs().for_each(|(call, result)| self.take(call, result, offered));
     }
 
     fn take(&mut self, call: &Call, result: &CallResult, offered: &Offered<'_>) {
@@ -92,6 +94,7 @@ impl Evidence {
                 self.files.push(Read { path: path.unwrap_or_default(), text: shapes::text(&text) });
             }
             Some(Role::Search) => self.searches.push(Searched { places: shapes::places(&text), partial }),
+            Some(Role::Edit | Role::Run) => self.done.push(text),
             None => {}
         }
     }

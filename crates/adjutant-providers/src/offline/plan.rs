@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::{
     answer,
-    evidence::Evidence,
+    evidence::{self, Evidence},
     manifest,
     shapes::ListEntry,
     tools::{self, ArgumentSlot, Offered, Planned, Role},
     wish::Wish,
 };
 
-/// The largest number of requests that one question takes; the last one answers.
+/// The largest number of requests that one wish takes; the last one answers.
 const MAX_TURNS: usize = 4;
 /// The largest number of calls that one reply makes.
 const MAX_CALLS: usize = 32;
@@ -34,26 +34,63 @@ pub(super) enum PlannedStep {
     Say(String),
 }
 
-/// Decides from the request alone.
+/// Decides from the request alone: one wish after the other is followed, and then all are answered.
 pub(super) fn next(request: &Request) -> PlannedStep {
     let offered = Offered::of(&request.tools);
-    let seen = Evidence::of(request, &offered);
-    let wish = Wish::of(&seen.question);
-    let mut calls = match &wish {
+    let (question, turns) = evidence::since_question(request);
+    let (wishes, mut turns) = (Wish::all(&question), turns.into_iter());
+    let mut answers: Vec<String> = Vec::new();
+    for wish in &wishes {
+        let mut seen = Evidence::default();
+        loop {
+            let calls = calls(wish, &offered, &seen);
+            if calls.is_empty() {
+                break;
+            }
+            match turns.next() {
+                Some(turn) => seen.turn(turn, &offered),
+                None => return PlannedStep::Call(calls),
+            }
+        }
+        answers.push(answer::compose(wish, &seen, &offered, &request.tools));
+    }
+    answers.dedup();
+    PlannedStep::Say(answer::join(&answers))
+}
+
+fn calls(wish: &Wish, offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {
+    let mut calls = match wish {
         _ if seen.turns + 1 >= MAX_TURNS => Vec::new(),
-        Wish::Describe { .. } => describe(&offered, &seen),
-        Wish::Find { words, within } => find(&offered, &seen, words, within.as_deref()),
-        Wish::Read { path, .. } => read(&offered, &seen, path),
+        Wish::Describe { .. } => describe(offered, seen),
+        Wish::Find { words, within } => find(offered, seen, words, within.as_deref()),
+        Wish::Read { path, .. } => read(offered, seen, path),
+        Wish::Edit { path, old, new } => edit(offered, seen, (path, old, new)),
+        Wish::Run { command } => run(offered, seen, command),
     };
     // A call that was made already would say the same again.
     calls.retain(|it| {
         !seen.calls.iter().any(|(tool, args)| *tool == it.tool.as_str() && args.as_object() == Some(&it.args))
     });
     calls.truncate(MAX_CALLS);
-    if calls.is_empty() {
-        return PlannedStep::Say(answer::compose(&wish, &seen, &offered, &request.tools));
+    calls
+}
+
+/// A file is read before it is changed.
+fn edit(offered: &Offered<'_>, seen: &Evidence, (path, old, new): (&str, &str, &str)) -> Vec<Planned> {
+    let Some(decl) = offered.edit else { return Vec::new() };
+    match (seen.turns, offered.read) {
+        (0, Some(_)) => whole(offered, path),
+        (0, None) | (1, Some(_)) if seen.failures.is_empty() => {
+            let args = [(ArgumentSlot::Path, path), (ArgumentSlot::Old, old), (ArgumentSlot::New, new)];
+            vec![tools::call(decl, args.map(|(slot, text)| (slot, json!(text))))]
+        }
+        _ => Vec::new(),
     }
-    PlannedStep::Call(calls)
+}
+
+fn run(offered: &Offered<'_>, seen: &Evidence, command: &str) -> Vec<Planned> {
+    let decl = offered.run.filter(|_| seen.turns == 0);
+    decl.map(|decl| tools::call(decl, [(ArgumentSlot::Command, json!(command))])).into_iter().collect()
 }
 
 fn describe(offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {

@@ -16,6 +16,8 @@ pub(super) enum Role {
     List,
     Read,
     Search,
+    Edit,
+    Run,
 }
 
 /// An argument that a tool may take, under one of several names.
@@ -27,6 +29,9 @@ pub(super) enum ArgumentSlot {
     Limit,
     LastLine,
     IgnoreCase,
+    Old,
+    New,
+    Command,
 }
 
 /// The tools that the planner can use: the first one of each role.
@@ -35,6 +40,8 @@ pub(super) struct Offered<'a> {
     pub(super) list: Option<&'a ToolDecl>,
     pub(super) read: Option<&'a ToolDecl>,
     pub(super) search: Option<&'a ToolDecl>,
+    pub(super) edit: Option<&'a ToolDecl>,
+    pub(super) run: Option<&'a ToolDecl>,
 }
 
 impl<'a> Offered<'a> {
@@ -46,6 +53,8 @@ impl<'a> Offered<'a> {
                 Role::List => &mut offered.list,
                 Role::Read => &mut offered.read,
                 Role::Search => &mut offered.search,
+                Role::Edit => &mut offered.edit,
+                Role::Run => &mut offered.run,
             };
             slot.get_or_insert(decl);
         }
@@ -55,7 +64,13 @@ impl<'a> Offered<'a> {
     /// Returns the use of the tool of that name.
     pub(super) fn role(&self, name: &str) -> Option<Role> {
         let is = |decl: Option<&ToolDecl>| decl.is_some_and(|it| it.name.as_str() == name);
-        let roles = [(self.list, Role::List), (self.read, Role::Read), (self.search, Role::Search)];
+        let roles = [
+            (self.list, Role::List),
+            (self.read, Role::Read),
+            (self.search, Role::Search),
+            (self.edit, Role::Edit),
+            (self.run, Role::Run),
+        ];
         roles.into_iter().find(|(decl, _)| is(*decl)).map(|(_, role)| role)
     }
 }
@@ -81,6 +96,9 @@ impl ArgumentSlot {
             ArgumentSlot::Limit => &["limit", "max_results", "max_entries", "max"],
             ArgumentSlot::LastLine => &["end_line", "line_end", "last_line", "to_line"],
             ArgumentSlot::IgnoreCase => &["ignore_case", "case_insensitive"],
+            ArgumentSlot::Old => &["old_text", "old_string", "old_str", "old"],
+            ArgumentSlot::New => &["new_text", "new_string", "new_str", "new"],
+            ArgumentSlot::Command => &["command", "cmd"],
         }
     }
 
@@ -112,6 +130,12 @@ fn role(decl: &ToolDecl) -> Option<Role> {
     let says = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
     let about_files = says(&["file", "files", "dir", "directory", "folder", "text", "code"]);
     let (path, pattern) = (takes(decl, ArgumentSlot::Path).is_some(), takes(decl, ArgumentSlot::Pattern).is_some());
+    if says(&["edit", "replace"]) && path {
+        return takes(decl, ArgumentSlot::Old).and(takes(decl, ArgumentSlot::New)).map(|_| Role::Edit);
+    }
+    if says(&["run", "exec", "shell", "bash", "command"]) && takes(decl, ArgumentSlot::Command).is_some() {
+        return fits(decl, &[ArgumentSlot::Command]).then_some(Role::Run);
+    }
     if says(&["search", "grep", "rg", "find"]) && pattern && (path || about_files) {
         return fits(decl, &[ArgumentSlot::Pattern, ArgumentSlot::Path]).then_some(Role::Search);
     }

@@ -7,6 +7,14 @@ const MAX_TERM: usize = 200;
 /// The largest number of plain words that make up a search term.
 const MAX_WORDS: usize = 3;
 
+/// The largest number of wishes that one question has.
+const MAX_WISHES: usize = 4;
+/// Words before the one that says what is to be done.
+const POLITE: &str = "please now then and also can could would you";
+/// Words that begin another wish behind `and`.
+const BEGINS: &str = "\
+    where what which find search list show read print replace change run execute describe summarise summarize how";
+
 /// Words that ask where something is.
 const FIND: &str = "\
     where find search locate grep usage usages uses used occur occurs occurrences references mention mentions \
@@ -41,12 +49,36 @@ pub(super) enum Wish {
     Find { words: Vec<String>, within: Option<String> },
     /// The content of a file; `whole` if its text itself is wanted.
     Read { path: String, whole: bool },
+    /// A text of a file in the place of another.
+    Edit { path: String, old: String, new: String },
+    /// What a command says.
+    Run { command: String },
 }
 
 impl Wish {
+    /// The wishes of a question, in order; those that are not understood only if there is no other.
+    pub(super) fn all(question: &str) -> Vec<Self> {
+        let question: String = question.chars().take(MAX_QUESTION).collect();
+        let mut wishes: Vec<Self> = Vec::new();
+        for part in parts(&question) {
+            let wish = Self::of(&part);
+            if wish != (Self::Describe { understood: false }) && !wishes.contains(&wish) {
+                wishes.push(wish);
+            }
+        }
+        wishes.truncate(MAX_WISHES);
+        if wishes.is_empty() {
+            wishes.push(Self::of(&question));
+        }
+        wishes
+    }
+
     pub(super) fn of(question: &str) -> Self {
         let question: String = question.chars().take(MAX_QUESTION).collect();
         let quoted = quoted(&question);
+        if let Some(wish) = Self::deed(&question, &quoted) {
+            return wish;
+        }
         let tokens: Vec<&str> = question.split_whitespace().map(bare).filter(|it| !it.is_empty()).collect();
         let lower: Vec<String> = tokens.iter().map(|it| it.to_lowercase()).collect();
         let says = |list: &str| lower.iter().any(|word| among(list, word));
@@ -69,6 +101,56 @@ impl Wish {
             _ => describe,
         }
     }
+}
+
+impl Wish {
+    /// A wish to change or to run something, told by its first word.
+    fn deed(question: &str, quoted: &[String]) -> Option<Self> {
+        let mut words = question.split_whitespace().map(|word| bare(word).to_lowercase());
+        let first = words.find(|word| !among(POLITE, word))?;
+        let mut quoted = quoted.to_vec();
+        quoted.sort_by_key(|term| question.find(term.as_str()));
+        match first.as_str() {
+            "run" | "execute" => Some(Self::Run { command: quoted.first()?.clone() }),
+            "replace" | "change" => {
+                let [old, new] = [0, 1].map(|at| quoted.get(at).cloned());
+                let (old, new) = (old?, new?);
+                let named = question.split_whitespace().map(bare).chain(quoted.get(2).map(String::as_str));
+                let mut named = named.filter(|it| *it != old && *it != new && is_path(it, true));
+                let path = named.next_back()?;
+                Some(Self::Edit { path: path.to_owned(), old, new })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The parts of a question that may each be a wish: sentences, and what stands behind `and` before a word that asks or acts.
+fn parts(question: &str) -> Vec<String> {
+    let (mut parts, mut part, mut within) = (Vec::new(), String::new(), None);
+    let words: Vec<&str> = question.split_inclusive([' ', '\n']).collect();
+    for (at, word) in words.iter().enumerate() {
+        for mark in word.chars().filter(|it| matches!(it, '`' | '"')) {
+            within = match within {
+                None => Some(mark),
+                Some(open) if open == mark => None,
+                open => open,
+            };
+        }
+        let next = || words.get(at + 1).map(|word| bare(word.trim()).to_lowercase());
+        let joins = matches!(bare(word.trim()).to_lowercase().as_str(), "and" | "then")
+            && next().is_some_and(|next| among(BEGINS, &next));
+        if within.is_some() || !joins {
+            part.push_str(word);
+        }
+        let ends = word.trim_end().ends_with(['.', '?', '!', ';']) || word.ends_with('\n');
+        if within.is_none() && (joins || ends) {
+            parts.push(std::mem::take(&mut part));
+        }
+    }
+    parts.push(part);
+    parts.retain(|part| !part.trim().is_empty());
+    parts
 }
 
 /// Returns the texts in back-ticks or quotation marks.
@@ -208,6 +290,37 @@ mod tests {
         check("search for TODO comments in src/lib.rs", &find(&["TODO"], Some("src/lib.rs")));
         check("how is caching implemented?", &find(&["caching"], None));
         check("where is Cargo.toml", &find(&["Cargo.toml"], None));
+    }
+
+    #[test]
+    fn of_acts_when_a_deed_is_named() {
+        let edit =
+            |path: &str, old: &str, new: &str| Wish::Edit { path: path.into(), old: old.into(), new: new.into() };
+        check("Replace `one two` with `three` in src/a.rs.", &edit("src/a.rs", "one two", "three"));
+        check("please change \"a.b\" to \"c.d\" in `notes.md`", &edit("notes.md", "a.b", "c.d"));
+        check("Run `cargo test -q`", &Wish::Run { command: "cargo test -q".into() });
+        check("run the tests", &Wish::Describe { understood: false });
+    }
+
+    #[test]
+    fn all_finds_each_wish_when_there_are_several() {
+        let described = || Wish::Describe { understood: true };
+        let table: [(&str, Vec<Wish>); 5] = [
+            ("What is this directory, and which crates does it hold?", vec![described()]),
+            ("What is this directory, and where is `Rules` defined?", vec![described(), find(&["Rules"], None)]),
+            (
+                "Read README.md. Run `ls; pwd and read`.",
+                vec![read("README.md", false), Wish::Run { command: "ls; pwd and read".into() }],
+            ),
+            (
+                "Hello! Show a.rs and then find TODO in src/lib.rs",
+                vec![read("a.rs", true), find(&["TODO"], Some("src/lib.rs"))],
+            ),
+            ("hello there", vec![Wish::Describe { understood: false }]),
+        ];
+        for (question, expect) in table {
+            assert_eq!(Wish::all(question), expect, "{question}");
+        }
     }
 
     #[test]
