@@ -7,7 +7,7 @@ use std::{
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Edits, Files, Git, Rules, Sandbox, Shell, Undo},
+    toolkit::{AccessMode, Edits, Files, Git, Plan, Rules, Sandbox, Shell, Undo, ask_user},
     tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use crate::{exit::Exit, file, problem::Problem};
 
 /// The names of the toolboxes.
-pub(crate) const BOXES: [&str; 4] = ["files", "edits", "shell", "git"];
+pub(crate) const BOXES: [&str; 6] = ["files", "edits", "shell", "git", "plan", "ask_user"];
 /// The rules of a directory.
 const PROJECT: &str = ".adjutant/rules";
 
@@ -45,7 +45,8 @@ impl Hands {
         let sandbox = Sandbox::new();
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
-        let boxes = vec![files.toolbox(), Edits::new(&files).toolbox(), shell.toolbox(), git.toolbox()];
+        let (plan, ask) = (Plan::new().toolbox(), ask_user());
+        let boxes = vec![files.toolbox(), Edits::new(&files).toolbox(), shell.toolbox(), git.toolbox(), plan, ask];
         let mut hands = Self { files, boxes, shell, rules: Rules::new(place).mode(mode), sandbox, told: Vec::new() };
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
