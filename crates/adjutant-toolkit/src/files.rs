@@ -1,6 +1,7 @@
 //! Read-only tools for the files below one folder. What they may open is decided in `root.rs` alone.
 
 mod glob;
+mod grep;
 mod hits;
 mod ignored;
 mod lines;
@@ -12,6 +13,7 @@ mod root;
 mod search;
 mod seen;
 pub(crate) mod show;
+mod sweep;
 mod walk;
 pub(crate) mod work;
 

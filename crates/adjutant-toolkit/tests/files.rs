@@ -255,6 +255,58 @@ fn search_shows_the_match_when_it_stands_far_into_a_line() {
 }
 
 #[test]
+fn search_reads_lines_as_their_file_writes_them() {
+    let wide = |text: &str, ends: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(ends).collect::<Vec<u8>>();
+    let huge = format!("one\n{}\none\n", "x".repeat(9_000_000));
+    let late = [b"one\n".repeat(10_000), b"one\0\n".to_vec()].concat();
+    let folder = folder(&[
+        ("crlf", b"one\r\n two\r\nnone\r\n"),
+        ("little", &wide("\u{feff}one\n\u{1f600}\n", u16::to_le_bytes)),
+        ("big", &wide("\u{feff}two\r\none", u16::to_be_bytes)),
+        ("marked", b"\xEF\xBB\xBFone"),
+        ("huge", huge.as_bytes()),
+        ("late", &late),
+    ]);
+    let case = |args, expect: &str| check(&folder, "search_text", args, expect);
+    let found = "big:2: one\ncrlf:1: one\nhuge:1: one\n";
+    let all = json!({"pattern": "^one$", "max_results": 3});
+    let more = "stopped at a limit, there may be more: narrow the pattern, the path or the glob";
+    case(all, &format!("{found}[3 matching lines in 3 of 4 files; {more}; 1 searched only at their beginning]"));
+    case(json!({"pattern": "^one$", "path": "little"}), "little:1: one\n[1 matching line in 1 of 1 file]");
+    case(json!({"pattern": "^one$", "path": "marked"}), "marked:1: one\n[1 matching line in 1 of 1 file]");
+    let result = call(&folder, "search_text", json!({"pattern": "one", "path": "late", "max_results": 1000}));
+    assert_eq!(result.expect("matches").details["matches"], 1000, "a NUL far behind hides nothing");
+    case(
+        json!({"pattern": "one\\ntwo"}),
+        "error: not a regular expression: the literal \"\\n\" is not allowed in a regex",
+    );
+}
+
+#[test]
+fn search_tells_the_same_however_its_threads_meet() {
+    let names: Vec<String> = (0..400).map(|n| format!("{}/{}/f{n:03}", n % 3, n % 7)).collect();
+    let texts: Vec<String> = (0..400).map(|n| format!("needle {n}\n").repeat(if n == 0 { 1 } else { n % 4 })).collect();
+    let folder = folder(&names.iter().zip(&texts).map(|(name, text)| (&**name, text.as_bytes())).collect::<Vec<_>>());
+    let lines: Vec<String> = {
+        let mut files: Vec<_> = names.iter().zip(&texts).collect();
+        files.sort();
+        let of = |(name, text): (&String, &String)| {
+            text.lines().enumerate().map(|(at, line)| format!("{name}:{}: {line}", at + 1)).collect::<Vec<_>>()
+        };
+        files.into_iter().flat_map(of).collect()
+    };
+    for limit in [1, 33, 599, 1_000] {
+        for _ in 0..10 {
+            let args = json!({"pattern": "^needle", "max_results": limit});
+            let text = call(&folder, "search_text", args).expect("matches").text();
+            let (shown, end) = text.rsplit_once("\n[").expect("a footer stands alone");
+            assert_eq!(shown.lines().collect::<Vec<_>>(), lines[..limit.min(lines.len())]);
+            assert_eq!(end.contains("stopped at a limit"), limit < lines.len(), "{end}");
+        }
+    }
+}
+
+#[test]
 fn search_stops_when_the_text_is_full() {
     let text = format!("{}\n", "x".repeat(250)).repeat(1_000);
     let folder = folder(&[("f", text.as_bytes())]);

@@ -1,35 +1,21 @@
 //! The matches that a search found so far, as the text that the model is shown: bounded in matches, bytes and work.
 
-use std::{collections::VecDeque, fmt::Write, path::Path};
+use std::{fmt::Write, path::Path};
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{Cancel, ToolError};
-use cap_std::fs::File;
-use regex::bytes::{Match, Regex};
 use serde_json::json;
 
 use super::{
-    lines::{Line, Lines},
-    show, work,
+    grep::{FileHits, FoundLine, LineKind, MAX_BYTES},
+    show,
 };
 
-/// The largest number of bytes of text that one call shows.
-const MAX_BYTES: usize = 65_536;
-/// The largest number of bytes of one line that are searched.
-const MAX_LINE: usize = 65_536;
-/// The largest number of bytes of one line that are shown.
-const MAX_SHOWN: usize = 300;
-/// The number of bytes that are shown before a match that stands far into its line.
-const LEAD: usize = 80;
-/// The largest number of bytes of one file that are searched.
-const MAX_FILE: u64 = 67_108_864;
-/// The largest number of bytes of lines that one call searches.
+/// The largest number of bytes of files that one call searches.
 const MAX_SCAN: u64 = 1_073_741_824;
 
 /// The matches that a search found so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Hits {
-    regex: Regex,
     context: usize,
     limit: u64,
     text: String,
@@ -42,31 +28,9 @@ pub(super) struct Hits {
     full: bool,
 }
 
-/// The progress of the search of one file.
-struct FileSearch {
-    path: String,
-    before: VecDeque<(u64, String)>,
-    /// The number of lines after the last match that are still to be shown.
-    after: usize,
-    /// The last line that was shown.
-    shown: Option<u64>,
-}
-
 impl Hits {
-    pub(super) fn new(regex: Regex, context: usize, limit: u64) -> Self {
-        Self {
-            regex,
-            context,
-            limit,
-            text: String::new(),
-            matches: 0,
-            files_with: 0,
-            files: 0,
-            skipped: 0,
-            partly: 0,
-            scanned: 0,
-            full: false,
-        }
+    pub(super) fn new(context: usize, limit: u64) -> Self {
+        Self { context, limit, ..Self::default() }
     }
 
     /// True if a limit was passed: there is more than can be shown.
@@ -74,68 +38,59 @@ impl Hits {
         self.full
     }
 
-    /// Counts a file that was not searched.
-    pub(super) fn pass_over(&mut self) {
-        self.skipped += 1;
+    /// True if so much, whatever comes before it, is more than can be shown.
+    pub(super) fn is_enough(&self, matches: u64, bytes: usize) -> bool {
+        matches > self.limit || bytes > MAX_BYTES
     }
 
-    /// Searches a file; one that is binary, or cannot be read, is passed over.
-    pub(super) fn search(&mut self, path: &Path, file: File, stop: &Cancel) -> Result<(), ToolError> {
-        let mut lines = Lines::new(file, MAX_FILE, MAX_LINE);
-        if lines.is_binary().unwrap_or(true) {
-            self.pass_over();
-            return Ok(());
+    /// Adds what was found in a file; `None` if it is binary or cannot be read. Past a limit, nothing is added.
+    pub(super) fn add(&mut self, path: &Path, found: Option<FileHits>) {
+        if self.full {
+            return;
         }
+        let Some(found) = found else {
+            self.skipped += 1;
+            return;
+        };
         self.files += 1;
-        let before = self.matches;
-        let mut place = FileSearch { path: show::path(path), before: VecDeque::new(), after: 0, shown: None };
-        while let Ok(Some(line)) = lines.read() {
-            work::go_on(stop)?;
-            self.scanned = self.scanned.saturating_add(line.bytes.len() as u64 + line.cut + 1);
-            self.full |= self.scanned > MAX_SCAN;
-            if line.nul || self.full {
-                break;
-            }
-            self.line(&mut place, &line);
+        self.partly += u64::from(found.partly);
+        self.scanned = self.scanned.saturating_add(found.scanned);
+        if !found.lines.is_empty() {
+            let before = self.matches;
+            self.lines(&show::path(path), &found.lines);
+            self.files_with += u64::from(self.matches > before);
         }
-        self.partly += u64::from(lines.hit_limit());
-        self.files_with += u64::from(self.matches > before);
-        Ok(())
+        self.full |= found.cut || self.text.len() > MAX_BYTES || self.scanned > MAX_SCAN;
     }
 
-    fn line(&mut self, place: &mut FileSearch, line: &Line) {
-        let hit = self.regex.find(&line.bytes);
-        if let Some(hit) = hit {
-            let shown = around(&line.bytes, line.cut, &hit);
-            if self.matches == self.limit || self.text.len() + shown.len() > MAX_BYTES {
-                self.full = true;
-                return;
+    fn lines(&mut self, path: &str, lines: &[FoundLine]) {
+        let (mut lead, mut shown) = (Vec::new(), None);
+        for line in lines {
+            match line.kind {
+                LineKind::Before => lead.push(line),
+                LineKind::After => self.show(path, &mut shown, line),
+                LineKind::Hit if self.matches == self.limit || self.text.len() + line.text.len() > MAX_BYTES => {
+                    self.full = true;
+                    return;
+                }
+                LineKind::Hit => {
+                    self.matches += 1;
+                    lead.drain(..).for_each(|line| self.show(path, &mut shown, line));
+                    self.show(path, &mut shown, line);
+                }
             }
-            self.matches += 1;
-            for (number, text) in std::mem::take(&mut place.before) {
-                self.show(place, number, '-', &text);
-            }
-            self.show(place, line.number, ':', &shown);
-            place.after = self.context;
-        } else if place.after > 0 {
-            place.after -= 1;
-            self.show(place, line.number, '-', &start(line));
-        } else if self.context > 0 {
-            if place.before.len() == self.context {
-                place.before.pop_front();
-            }
-            place.before.push_back((line.number, start(line)));
         }
     }
 
-    fn show(&mut self, place: &mut FileSearch, number: u64, mark: char, text: &str) {
-        let follows = place.shown.is_some_and(|last| last + 1 == number);
+    fn show(&mut self, path: &str, shown: &mut Option<u64>, line: &FoundLine) {
+        let follows = shown.is_some_and(|last| last + 1 == line.number);
         if self.context > 0 && !follows && !self.text.is_empty() {
             self.text.push_str("--\n");
         }
-        place.shown = Some(number);
+        *shown = Some(line.number);
+        let mark = if line.kind == LineKind::Hit { ':' } else { '-' };
         // Writing to a string does not fail.
-        let _ = writeln!(self.text, "{}{mark}{number}{mark} {text}", place.path);
+        let _ = writeln!(self.text, "{path}{mark}{}{mark} {}", line.number, line.text);
     }
 
     /// The result of the search.
@@ -166,26 +121,4 @@ impl Hits {
         });
         CallResult { details, ..CallResult::ok(self.text) }
     }
-}
-
-/// The part of a line around a match.
-fn around(bytes: &[u8], cut: u64, hit: &Match<'_>) -> String {
-    let whole = show::line(bytes);
-    if whole.len() <= MAX_SHOWN && cut == 0 {
-        return whole;
-    }
-    // Offsets count the bytes of the file; what is no UTF-8 grows when shown, so the place is approximate there.
-    let lead = if hit.end() <= MAX_SHOWN { 0 } else { show::floor(&whole, hit.start().saturating_sub(LEAD)) };
-    let end = show::floor(&whole, lead + MAX_SHOWN);
-    let rest = (whole.len() - end) as u64 + cut;
-    let dots = if lead > 0 { "…" } else { "" };
-    let more = if rest > 0 { format!(" [+{}]", show::size(rest)) } else { String::new() };
-    format!("{dots}{}{more}", &whole[lead..end])
-}
-
-fn start(line: &Line) -> String {
-    let whole = show::line(&line.bytes);
-    let end = show::floor(&whole, MAX_SHOWN);
-    let rest = (whole.len() - end) as u64 + line.cut;
-    if rest == 0 { whole } else { format!("{} [+{}]", &whole[..end], show::size(rest)) }
 }

@@ -1,16 +1,19 @@
-//! The tool `search_text`. What it does with one file is in `hits.rs`.
+//! The tool `search_text`. What it does with one file is in `grep.rs`, with all of them in `sweep.rs`.
+
+use std::path::Path;
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, Cancel, Tool, ToolError, ToolErrorKind, ToolSpec};
-use regex::bytes::{Regex, RegexBuilder};
+use adjutant_tool::{CallContext, Cancel, Tool, ToolError, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     glob::Glob,
+    grep::Grep,
     hits::Hits,
     root::{PathTarget, Root},
-    walk::{Kind, MAX_DEPTH, Walk},
+    sweep,
+    walk::{MAX_DEPTH, Walk},
     work,
 };
 
@@ -20,8 +23,6 @@ const DEFAULT_RESULTS: u32 = 100;
 const MAX_RESULTS: u32 = 1_000;
 /// The largest number of lines around a match that are shown.
 const MAX_CONTEXT: u32 = 10;
-/// The largest number of bytes that a compiled pattern may take.
-const MAX_PATTERN: usize = 1_048_576;
 
 /// Searches the text of files for a regular expression, line by line; shows `path:line: text` for every match.
 ///
@@ -80,39 +81,20 @@ fn search(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolErr
     let glob = args.glob.as_deref().filter(|it| !it.trim().is_empty()).map(Glob::new).transpose()?;
     let context = args.context_lines.unwrap_or(0).min(MAX_CONTEXT) as usize;
     let limit = u64::from(args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS));
-    let mut hits = Hits::new(compile(args)?, context, limit);
+    let mut grep = Grep::new(&args.pattern, args.ignore_case.unwrap_or(false), context, limit)?;
+    let mut hits = Hits::new(context, limit);
     let asked = args.path.as_deref().unwrap_or_default();
     let opened = root.target(asked)?;
-    let dir = match opened.target {
+    match opened.target {
         PathTarget::File(file, _) => {
-            hits.search(&opened.path, file, stop)?;
-            return Ok(hits.finish(&args.pattern, false));
+            hits.add(&opened.path, grep.search(file, stop)?);
+            Ok(hits.finish(&args.pattern, false))
         }
-        PathTarget::Dir(dir) => dir,
-    };
-    let mut walk = Walk::below(root, dir, &opened.path, asked, MAX_DEPTH)?;
-    while let Some(found) = walk.next() {
-        work::go_on(stop)?;
-        let wanted = found.kind == Kind::File && glob.as_ref().is_none_or(|it| it.wants(&found.path, &opened.path));
-        if !wanted {
-            continue;
-        }
-        match walk.open(&found) {
-            Ok(Some(file)) => hits.search(&found.path, file, stop)?,
-            Ok(None) | Err(_) => hits.pass_over(),
-        }
-        if hits.is_full() {
-            break;
+        PathTarget::Dir(dir) => {
+            let walk = Walk::below(root, dir, &opened.path, asked, MAX_DEPTH)?;
+            let wanted = |path: &Path| glob.as_ref().is_none_or(|it| it.wants(path, &opened.path));
+            let (hits, incomplete) = sweep::all(walk, grep, hits, wanted, stop)?;
+            Ok(hits.finish(&args.pattern, incomplete))
         }
     }
-    Ok(hits.finish(&args.pattern, walk.is_incomplete()))
-}
-
-fn compile(args: &Args) -> Result<Regex, ToolError> {
-    let mut builder = RegexBuilder::new(&args.pattern);
-    builder.case_insensitive(args.ignore_case.unwrap_or(false)).size_limit(MAX_PATTERN);
-    builder.build().map_err(|error| {
-        let message = format!("not a regular expression: {error}");
-        ToolError::new(ToolErrorKind::InvalidArguments, message)
-    })
 }

@@ -4,18 +4,15 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     vec,
 };
 
 use adjutant_tool::ToolError;
 use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, DirEntry, File};
+use cap_std::fs::{Dir, DirEntry, FileType};
 
-use super::{
-    ignored::Ignored,
-    root::{Root, open_regular},
-    show,
-};
+use super::{ignored::Ignored, root::Root, show};
 
 /// The largest depth of a walk; each level holds one handle.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -28,6 +25,7 @@ pub(super) struct Walk {
     root: Root,
     levels: Vec<Level>,
     max_depth: usize,
+    sizes: bool,
     left: usize,
     incomplete: bool,
     unreadable: u64,
@@ -56,7 +54,7 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 struct Level {
-    dir: Dir,
+    dir: Arc<Dir>,
     at: PathBuf,
     ignored: Ignored,
     entries: vec::IntoIter<(OsString, DirEntry)>,
@@ -71,6 +69,7 @@ impl Walk {
             root: root.clone(),
             levels: Vec::new(),
             max_depth,
+            sizes: true,
             left: MAX_ENTRIES,
             incomplete: false,
             unreadable: 0,
@@ -80,10 +79,16 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Opens the file that the walk has just come upon; `None` if it is a regular file no more.
-    pub(super) fn open(&self, found: &WalkEntry) -> io::Result<Option<File>> {
-        let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else { return Ok(None) };
-        Ok(open_regular(&level.dir, Path::new(name))?.map(|(file, _)| file))
+    /// Does not ask for sizes, which takes time: they are 0.
+    pub(super) fn without_sizes(self) -> Self {
+        Self { sizes: false, ..self }
+    }
+
+    /// The next file that is wanted, with the directory that it stands in.
+    pub(super) fn next_file(&mut self, wanted: impl Fn(&Path) -> bool) -> Option<(Arc<Dir>, PathBuf)> {
+        let found = self.by_ref().find(|found| found.kind == Kind::File && wanted(&found.path))?;
+        // The directory of what was found last is on top: one that was entered is no file.
+        Some((Arc::clone(&self.levels.last()?.dir), found.path))
     }
 
     /// True if the walk gave up at its limit of entries.
@@ -112,7 +117,7 @@ impl Walk {
             }
         }
         entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        self.levels.push(Level { dir, at, ignored, entries: entries.into_iter() });
+        self.levels.push(Level { dir: Arc::new(dir), at, ignored, entries: entries.into_iter() });
         Ok(())
     }
 
@@ -132,13 +137,13 @@ impl Iterator for Walk {
 
     fn next(&mut self) -> Option<WalkEntry> {
         loop {
-            let depth = self.levels.len();
+            let (depth, sizes) = (self.levels.len(), self.sizes);
             let level = self.levels.last_mut()?;
             let Some((name, entry)) = level.entries.next() else {
                 self.levels.pop();
                 continue;
             };
-            let Some(found) = level.look(&name, &entry, depth) else { continue };
+            let Some(found) = level.look(&name, &entry, depth, sizes) else { continue };
             if self.root.closes(&found.path).is_some() {
                 continue;
             }
@@ -152,16 +157,21 @@ impl Iterator for Walk {
 
 impl Level {
     /// Looks at an entry; `None` if it is left out, or gone by now.
-    fn look(&self, name: &OsString, entry: &DirEntry, depth: usize) -> Option<WalkEntry> {
-        let metadata = entry.metadata().ok()?;
-        let kind = match metadata.file_type() {
+    fn look(&self, name: &OsString, entry: &DirEntry, depth: usize, sizes: bool) -> Option<WalkEntry> {
+        let kind_of = |it: FileType| match it {
             it if it.is_dir() => Kind::Dir,
             it if it.is_file() => Kind::File,
             it if it.is_symlink() => Kind::Link,
             _ => Kind::Other,
         };
+        // Directories name the kinds of their entries, but not on every file system.
+        let told = entry.file_type().ok().map(kind_of).filter(|kind| *kind != Kind::Other && !sizes);
+        let (kind, size) = match told {
+            Some(kind) => (kind, 0),
+            None => entry.metadata().ok().map(|it| (kind_of(it.file_type()), it.len()))?,
+        };
         let path = self.at.join(name);
         let hidden = self.ignored.hides(&path, kind == Kind::Dir);
-        (!hidden).then(|| WalkEntry { path, depth, kind, size: metadata.len() })
+        (!hidden).then_some(WalkEntry { path, depth, kind, size })
     }
 }
