@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_tool::{ToolError, ToolErrorKind};
 use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, OpenOptions, Permissions};
+use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -219,10 +219,15 @@ pub(crate) fn put(dir: &Dir, path: &Path, bytes: &[u8], permissions: Option<Perm
     let beside = format!(".adjutant-{}-{number}.tmp", std::process::id());
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
+    if permissions.is_some() {
+        // What nobody else may read is not shown while it is written.
+        close(&mut options);
+    }
     let written = dir.open_with(&beside, &options).and_then(|mut file| {
         file.write_all(bytes)?;
+        let is_owned = own(&file, &dir, name)?;
         if let Some(permissions) = permissions {
-            file.set_permissions(permissions)?;
+            file.set_permissions(if is_owned { permissions } else { without_rights(permissions) })?;
         }
         file.sync_all()?;
         dir.rename(&beside, &dir, name)
@@ -261,6 +266,44 @@ fn parent<'p>(dir: &Dir, path: &'p Path, make: bool) -> io::Result<(Dir, &'p Pat
     }
     Ok((found, path.file_name().map_or(path, Path::new)))
 }
+
+/// Gives a file the owner and the group of the one whose place it takes, where the system lets us; false if it did not.
+#[cfg(unix)]
+fn own(file: &File, dir: &Dir, name: &Path) -> io::Result<bool> {
+    use cap_std::fs::MetadataExt;
+    use rustix::fs::{Gid, Uid, fchown};
+    let Ok(old) = dir.symlink_metadata(name) else { return Ok(true) };
+    let new = file.metadata()?;
+    let is_same = (new.uid(), new.gid()) == (old.uid(), old.gid());
+    Ok(is_same || fchown(file, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid()))).is_ok())
+}
+
+#[cfg(not(unix))]
+fn own(_: &File, _: &Dir, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// Permissions that do not lend the rights of an owner: for a file that has another one now.
+#[cfg(unix)]
+fn without_rights(permissions: Permissions) -> Permissions {
+    use cap_std::fs::PermissionsExt;
+    Permissions::from_mode(permissions.mode() & 0o1777)
+}
+
+#[cfg(not(unix))]
+fn without_rights(permissions: Permissions) -> Permissions {
+    permissions
+}
+
+/// A new file is for its owner alone.
+#[cfg(unix)]
+fn close(options: &mut OpenOptions) {
+    use cap_std::fs::OpenOptionsExt;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+fn close(_: &mut OpenOptions) {}
 
 #[cfg(unix)]
 fn mode(permissions: &Permissions) -> u32 {

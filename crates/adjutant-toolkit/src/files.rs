@@ -14,6 +14,7 @@ mod search;
 mod seen;
 pub(crate) mod show;
 mod sweep;
+pub(crate) mod utf16;
 mod walk;
 pub(crate) mod work;
 

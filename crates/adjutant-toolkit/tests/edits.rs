@@ -132,7 +132,7 @@ fn mode(_: &Path) -> u32 {
 fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
     let code = "fn a() {\n    one();\n}\n\nfn b() {\n    one();  \n}\n";
     // (the file, old, new, what it is then or a part of the error)
-    let table: [(&str, &str, &str, Result<&str, &str>); 16] = [
+    let table: [(&str, &str, &str, Result<&str, &str>); 17] = [
         ("a b c", "b", "x", Ok("a x c")),
         ("a\nb\nc\n", "b\n", "", Ok("a\nc\n")),
         (code, "fn a() {\n    one();", "fn a() {\n    two();", Ok(&code.replacen("one", "two", 1))),
@@ -143,6 +143,7 @@ fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
         ("  x\ny\n", "x\n y", "  z", Ok("  z\n")),
         (code, "one();", "two();", Err("stands 2 times, in lines 2, 6; take more lines")),
         (code, "one();\n }", "x", Err("stands 2 times")),
+        ("aaa", "aa", "b", Err("stands 2 times, in lines 1, 1; take")),
         (code, "nowhere", "x", Err("not in the file, and nothing like it")),
         (code, "fn b() {\n    three();\n}", "x", Err("nearest to it is:\n     5\tfn b() {\n     6\t    one();")),
         (code, "", "x", Err("old_text is empty")),
@@ -170,14 +171,16 @@ fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
     assert_eq!(said.as_deref(), Ok(expect));
     let wide = |text: &str| [vec![0xFF, 0xFE], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
     desk.put("wide", wide("a\r\nb\r\n"));
-    desk.call("read_file", json!({ "path": "wide" })).expect_err("it is shown as binary");
+    let shown = desk.call("read_file", json!({ "path": "wide" }));
+    assert_eq!(shown.as_deref(), Ok("     1\ta\n     2\tb\n[lines 1-2 of 2, 14 B]"));
     desk.put("latin", b"gr\xfc\xdfe");
     let refused = desk
         .call("apply_patch", json!({ "patch": "*** Begin Patch\n*** Update File: latin\n@@\n-x\n+y\n*** End Patch" }));
     assert!(refused.expect_err("it is no text").contains("is no text in UTF-8"));
     let patch = "*** Begin Patch\n*** Update File: wide\n@@\n a\n-b\n+c\n*** End Patch";
     desk.call("apply_patch", json!({ "patch": patch })).expect("it is changed");
-    assert_eq!(desk.bytes("wide"), Some(wide("a\r\nc\r\n")));
+    desk.call("edit_file", json!({ "path": "wide", "old_text": "a\n", "new_text": "b\n" })).expect("it was read");
+    assert_eq!(desk.bytes("wide"), Some(wide("b\r\nc\r\n")));
 }
 
 #[test]
@@ -260,6 +263,27 @@ fn file_that_was_not_read_as_it_is_is_not_written_over() {
     desk.call("write_file", write).expect("it was read");
     desk.call("edit_file", json!({ "path": "f", "old_text": "two", "new_text": "2" })).expect("its own text is known");
     assert_eq!(desk.text("f"), "2\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn file_keeps_its_owner_and_its_rights() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let desk = Desk::with("f", "old");
+    let path = desk.place.path().join("root/f");
+    // Only root may give files away; for others the owner is the same anyway.
+    let given = chown(&path, Some(65_534), Some(65_534)).is_ok();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o4640)).expect("it is ours");
+    let check = |text: &str| {
+        let now = fs::metadata(&path).expect("it is there");
+        assert_eq!((desk.text("f").as_str(), now.mode() & 0o7777), (text, 0o4640));
+        assert!(!given || (now.uid(), now.gid()) == (65_534, 65_534), "{} {}", now.uid(), now.gid());
+    };
+    desk.read("f");
+    desk.call("write_file", json!({ "path": "f", "content": "new" })).expect("it is written");
+    check("new");
+    desk.undo.restore(&desk.files, &desk.changes()).expect("it is put back");
+    check("old");
 }
 
 #[test]

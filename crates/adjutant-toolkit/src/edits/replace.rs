@@ -27,6 +27,12 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
     let exact: Vec<usize> = content.match_indices(old).map(|(at, _)| at).collect();
     match exact[..] {
         [] => {}
+        // Places that lie over each other are several: `aa` stands twice in `aaa`.
+        [at] if !all && content[after_first(content, at)..].contains(old) => {
+            let second = after_first(content, at);
+            let next = content[second..].find(old).map_or(at, |it| second + it);
+            return Err(several(content, [at, next].into_iter()));
+        }
         [at] => return Ok(splice(content, at..at + old.len(), new)),
         _ if all => return Ok(content.replace(old, new)),
         _ => return Err(several(content, exact.iter().copied())),
@@ -48,6 +54,11 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
         }
     }
     Err(missing(content, &lines, &wanted))
+}
+
+/// The place behind the character at this place.
+fn after_first(content: &str, at: usize) -> usize {
+    at + content[at..].chars().next().map_or(0, char::len_utf8)
 }
 
 /// The lines of a text, without their line feeds.

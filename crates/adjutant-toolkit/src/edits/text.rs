@@ -1,5 +1,7 @@
 //! The text of a file: what it is written as, its line ends, and both kept.
 
+use crate::files::utf16;
+
 /// A text with what it is written as; its lines end with a line feed here.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Text {
@@ -22,8 +24,8 @@ impl Text {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (encoding, content) = match bytes {
             [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8Marked, std::str::from_utf8(rest).ok()?.to_owned()),
-            [0xFF, 0xFE, rest @ ..] => (Encoding::Utf16Le, utf16(rest, u16::from_le_bytes)?),
-            [0xFE, 0xFF, rest @ ..] => (Encoding::Utf16Be, utf16(rest, u16::from_be_bytes)?),
+            [0xFF, 0xFE, rest @ ..] => (Encoding::Utf16Le, utf16::decode(rest, u16::from_le_bytes)?),
+            [0xFE, 0xFF, rest @ ..] => (Encoding::Utf16Be, utf16::decode(rest, u16::from_be_bytes)?),
             _ => (Encoding::Utf8, std::str::from_utf8(bytes).ok()?.to_owned()),
         };
         if content.contains('\0') {
@@ -53,12 +55,4 @@ impl Text {
             Encoding::Utf16Be => units([0xFE, 0xFF], u16::to_be_bytes).collect(),
         }
     }
-}
-
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
-    if !bytes.len().is_multiple_of(2) {
-        return None;
-    }
-    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-    char::decode_utf16(units).collect::<Result<String, _>>().ok()
 }

@@ -9,8 +9,8 @@ const BUFFER: usize = 16_384;
 
 /// The lines of a file.
 #[derive(Debug)]
-pub(super) struct Lines {
-    reader: BufReader<io::Take<File>>,
+pub(super) struct Lines<R = File> {
+    reader: BufReader<io::Take<R>>,
     keep: usize,
     number: u64,
 }
@@ -28,9 +28,9 @@ pub(super) struct Line {
     pub(super) nul: bool,
 }
 
-impl Lines {
+impl<R: Read> Lines<R> {
     /// The lines of the first `limit` bytes of a file, `keep` bytes of each.
-    pub(super) fn new(file: File, limit: u64, keep: usize) -> Self {
+    pub(super) fn new(file: R, limit: u64, keep: usize) -> Self {
         Self { reader: BufReader::with_capacity(BUFFER, file.take(limit)), keep, number: 0 }
     }
 

@@ -1,10 +1,9 @@
 //! The part of a text file that one call shows: numbered lines, bounded, and how to read on.
 
-use std::fmt::Write;
+use std::{fmt::Write, io::Read};
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{Cancel, ToolError};
-use cap_std::fs::File;
 use serde_json::json;
 
 use super::{
@@ -36,7 +35,7 @@ impl<'a> FileExcerpt<'a> {
     }
 
     /// Shows lines until the last one that was asked for, or until there is no more room.
-    pub(super) fn take(mut self, file: File, stop: &Cancel) -> Result<CallResult, ToolError> {
+    pub(super) fn take(mut self, file: impl Read, stop: &Cancel) -> Result<CallResult, ToolError> {
         let mut lines = Lines::new(file, MAX_SCAN, MAX_LINE);
         let failed = |error: std::io::Error| {
             ToolError::failed(format!("cannot read {}: {}", show::quoted(self.path), error.kind()))

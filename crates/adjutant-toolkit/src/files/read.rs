@@ -13,7 +13,7 @@ use super::{
     part::FileExcerpt,
     root::{PathTarget, Root},
     seen::Seen,
-    show, work,
+    show, utf16, work,
 };
 use crate::digest::Digest;
 
@@ -70,10 +70,14 @@ fn read(root: &Root, seen: &Seen, args: &Args, stop: &Cancel) -> Result<CallResu
     let opened = root.target(&args.path)?;
     match opened.target {
         PathTarget::File(mut file, size) => {
+            let excerpt = FileExcerpt::new(&args.path, size, first, last);
             // Before it is shown: what is changed in between is noticed when it is edited.
-            let digest = digest(&mut file, size);
-            let shown = FileExcerpt::new(&args.path, size, first, last).take(file, stop)?;
-            seen.note(opened.path, digest);
+            let bytes = small(&mut file, size);
+            let shown = match bytes.as_deref().and_then(utf16::of_file) {
+                Some(text) => excerpt.take(text.as_bytes(), stop)?,
+                None => excerpt.take(file, stop)?,
+            };
+            seen.note(opened.path, bytes.map(|bytes| Digest::of(&bytes)));
             Ok(shown)
         }
         PathTarget::Dir(_) => {
@@ -82,10 +86,10 @@ fn read(root: &Root, seen: &Seen, args: &Args, stop: &Cancel) -> Result<CallResu
     }
 }
 
-/// The digest of a file that is small enough to be edited; its beginning is where it is read next.
-fn digest(file: &mut File, size: u64) -> Option<Digest> {
+/// The bytes of a file that is small enough to be edited; its beginning is where it is read next.
+fn small(file: &mut File, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if size > MAX_FILE { None } else { file.take(MAX_FILE + 1).read_to_end(&mut bytes).ok() };
     file.rewind().ok()?;
-    read.map(|_| Digest::of(&bytes))
+    read.map(|_| bytes)
 }
