@@ -177,7 +177,7 @@ async fn answer_is_an_error_when_no_repair_helps() {
         let error = shape.ask(&model, Request::new().user("Where to?").options(way.options())).await;
         let error = error.expect_err("it does not fit");
         assert_eq!((error.kind(), server.request_count()), (ErrorKind::Protocol, 2), "{what}: {error}");
-        assert!(error.message().starts_with("no answer fits Trip after 2 attempts"), "{what}: {error}");
+        assert!(error.message().starts_with("no answer fits the schema `Trip` (2 asked for)"), "{what}: {error}");
     }
 }
 

@@ -160,7 +160,7 @@ impl<T: DeserializeOwned> Shape<T> {
     fn hopeless(&self, attempts: u32, wrong: &[crate::Violation]) -> Error {
         let name = &self.form.format().name;
         let wrong = read::list(wrong);
-        Error::new(ErrorKind::Protocol, format!("no answer fits {name} after {attempts} attempts: {wrong}"))
+        Error::new(ErrorKind::Protocol, format!("no answer fits the schema `{name}` ({attempts} asked for): {wrong}"))
     }
 }
 

@@ -195,7 +195,7 @@ async fn complete_as_shows_what_is_wrong_when_a_call_does_not_fit() {
 async fn complete_as_gives_up_when_no_repair_fits() {
     let says = |text: &str| Script::new().text(text);
     let model = model(Structured::Native, [says("no"), says("{}"), says(r#"{"customer": "Ada", "cents": -1}"#)]);
-    let message = "no answer fits Invoice after 3 attempts: - /cents: must be >=0, but got -1";
+    let message = "no answer fits the schema `Invoice` (3 asked for): - /cents: must be >=0, but got -1";
     assert_eq!(fails(&model, request()).await, (ErrorKind::Protocol, message.to_owned()));
     let last = model.requests().remove(2);
     let feedback = [
@@ -214,7 +214,7 @@ async fn ask_repairs_as_often_as_it_is_told_when_the_number_is_set() {
     let mut shape = Shape::<Invoice>::new().expect("a shape");
     shape.repairs = 0;
     let error = shape.ask(&model, request()).await.expect_err("there is no repair");
-    let message = "no answer fits Invoice after 1 attempts: - the whole: no JSON in the answer: expected ident at line \
+    let message = "no answer fits the schema `Invoice` (1 asked for): - the whole: no JSON in the answer: expected ident at line \
                    1 column 2";
     assert_eq!((error.kind(), error.message()), (ErrorKind::Protocol, message));
 }

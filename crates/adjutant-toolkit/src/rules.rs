@@ -170,7 +170,7 @@ impl Rules {
     }
 
     /// Puts these rules before the calls of a toolbox.
-    pub fn over(&self, toolbox: impl Toolbox) -> impl Toolbox {
+    pub fn over<T: Toolbox>(&self, toolbox: T) -> impl Toolbox + use<T> {
         toolbox.guard(Arc::new(self.clone()))
     }
 

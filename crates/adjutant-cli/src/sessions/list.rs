@@ -30,6 +30,9 @@ pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
     };
     let page = store.sessions().list(&query).await.map_err(|error| trouble::of_journal(&error))?;
     let text = if args.json { page.logs.iter().map(json).collect() } else { table(&page.logs) };
+    if page.logs.is_empty() {
+        tell("there is no such session");
+    }
     if write(&text)?
         && let Some(next) = page.next
     {

@@ -47,8 +47,6 @@ async fn post(name: &str, at: &At, (agent, post): (Option<&str>, Post), unheard:
         None => post,
     };
     store.journal().post(&id(name), post).await.map_err(|error| trouble::of_journal(&error))?;
-    if !info.is_owned {
-        note(unheard);
-    }
+    note(if info.is_owned { "whoever works in the session hears it" } else { unheard });
     Ok(Exit::Finished)
 }

@@ -136,6 +136,7 @@ pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
     let from = named::find(&sessions, &args.from).await?.log;
     let renamed = sessions.rename(&from, &id(&args.to)).await;
     renamed.map_err(|error| trouble::of_session(&error, &args.from))?;
+    tell(&format!("{} is called {} now", plain::word(&args.from), plain::word(&args.to)));
     Ok(Exit::Finished)
 }
 
@@ -148,7 +149,11 @@ pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
     for change in &args.changes {
         match (change.strip_prefix('+'), change.strip_prefix('-')) {
             (Some(label), _) => add.push(label),
-            (_, Some(label)) => remove.push(label),
+            (_, Some(label)) if !label.starts_with('-') => remove.push(label),
+            (_, Some(_)) => {
+                let problem = Problem::new(Exit::Usage, format!("there is no option {change}"));
+                return Err(problem.hint("a label that begins with `-` cannot be removed by its name"));
+            }
             _ => {
                 let problem = Problem::new(Exit::Usage, format!("a change of a label begins with + or -: {change}"));
                 return Err(problem.hint(format!("say {} to add it", plain::word(&format!("+{change}")))));

@@ -373,7 +373,11 @@ fn agents_of_a_session_are_listed_and_spoken_to_while_they_work() {
         "",
         "error: no agent of this name is at work: nobody\nhint: at work are main/c1_0_0/0\n",
     );
-    desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "scout-read-1"]).check(0, "", "");
+    desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "scout-read-1"]).check(
+        0,
+        "",
+        "whoever works in the session hears it\n",
+    );
     desk.await_in("s", "Hurry.");
     gate.open();
     end(child).check(0, "Done.\n", "");

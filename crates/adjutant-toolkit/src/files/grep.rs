@@ -91,7 +91,8 @@ impl Grep {
     /// # Errors
     /// `Cancelled` if someone wishes to stop.
     pub(super) fn search(&mut self, file: File, stop: &Cancel) -> Result<Option<FileHits>, ToolError> {
-        let mut lines = Lines { matcher: &self.matcher, limit: self.limit, found: FileHits::default(), nul: None };
+        let mut lines =
+            MatchedLines { matcher: &self.matcher, limit: self.limit, found: FileHits::default(), nul: None };
         let mut bytes = Stoppable { bytes: file.take(MAX_FILE), stop };
         let searched = self.searcher.search_reader(&self.matcher, &mut bytes, &mut lines);
         super::work::go_on(stop)?;
@@ -122,7 +123,7 @@ impl Read for Stoppable<'_> {
 }
 
 /// Takes the lines that a search finds.
-struct Lines<'a> {
+struct MatchedLines<'a> {
     matcher: &'a RegexMatcher,
     limit: u64,
     found: FileHits,
@@ -130,7 +131,7 @@ struct Lines<'a> {
     nul: Option<u64>,
 }
 
-impl Lines<'_> {
+impl MatchedLines<'_> {
     /// True if a line holds the first NUL, or follows it: what is searched there is no text.
     fn is_behind_nul(&self, at: u64, line: &[u8]) -> bool {
         self.nul.is_some_and(|nul| at + line.len() as u64 > nul)
@@ -146,7 +147,7 @@ impl Lines<'_> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for MatchedLines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

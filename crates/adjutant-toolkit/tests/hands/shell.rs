@@ -135,17 +135,21 @@ fn commands_in_the_background_have_a_handle_and_end_with_the_run() {
             std::thread::yield_now();
         }
     };
+    // What was written is read a moment later.
+    let shows = |id: &str, wanted: &str| {
+        while said(&tools, "command_output", json!({ "id": id })) != wanted {
+            std::thread::yield_now();
+        }
+    };
     start(false);
-    assert_eq!(said(&tools, "command_output", json!({ "id": "c1" })), "up\n[it still runs]");
+    shows("c1", "up\n[it still runs]");
     assert_eq!(said(&tools, "stop_command", json!({ "id": "c1" })), "up\n[stopped]");
     assert_eq!(said(&tools, "command_output", json!({ "id": "c1", "from_line": 1 })), "up\n[end of the output]");
     start(false);
     start(true);
     shell.end_run();
-    while said(&tools, "command_output", json!({ "id": "c2" })) != "up\n[stopped]" {
-        std::thread::yield_now();
-    }
-    assert_eq!(said(&tools, "command_output", json!({ "id": "c3" })), "up\n[it still runs]");
+    shows("c2", "up\n[stopped]");
+    shows("c3", "up\n[it still runs]");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn store_of_the_user_is_made_when_none_is_named() {
     let desk = Desk::new("store.db");
     let mut command = crate::command::adjutant(&["sessions", "list"]);
     command.env("HOME", desk.path("home"));
-    crate::command::seen(command).check(0, "", "");
+    crate::command::seen(command).check(0, "", "there is no such session\n");
     let folder = desk.path("home/.local/share/adjutant");
     assert!(std::path::Path::new(&folder).join("adjutant.db").is_file());
     #[cfg(unix)]

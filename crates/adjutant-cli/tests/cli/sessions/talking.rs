@@ -11,7 +11,11 @@ fn message_reaches_the_model_when_another_process_says_it() {
         let gate = Gate::default();
         let server = serve([lists().wait_at(0, &gate), says("In French, then.")]);
         let child = desk.start(&server);
-        desk.see(&["sessions", "tell", "s", "Answer in French!"]).check(0, "", "");
+        desk.see(&["sessions", "tell", "s", "Answer in French!"]).check(
+            0,
+            "",
+            "whoever works in the session hears it\n",
+        );
         desk.await_in("s", "Answer in French!");
         gate.open();
         end(child).check(0, "Looking.\nIn French, then.\n", "");
@@ -28,7 +32,7 @@ fn run_ends_when_another_process_stops_it() {
         let gate = Gate::default();
         let server = serve([says("Never").wait_at(0, &gate)]);
         let child = desk.start(&server);
-        desk.see(&["sessions", "stop", "s"]).check(0, "", "");
+        desk.see(&["sessions", "stop", "s"]).check(0, "", "whoever works in the session hears it\n");
         end(child).check(130, "", "");
         gate.open();
     }
