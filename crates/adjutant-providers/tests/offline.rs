@@ -252,7 +252,7 @@ proptest! {
         let mut requests = 0;
         loop {
             requests += 1;
-            prop_assert!(requests <= 4, "a question takes four requests at most");
+            prop_assert!(requests <= 13, "each of four wishes takes three requests at most, and all of them one answer");
             let mut collector = Collector::default();
             let mut stream = OfflineModel::new().stream(request.clone());
             let mut done = None;

@@ -230,7 +230,7 @@ impl Guard for Rules {
         let verdict = self.verdict(spec, args);
         (verdict.decision == Decision::Ask).then(|| {
             let about = About::new(spec, args, &self.root);
-            let ask = Ask::approval(format!("{}\n{}", about.shown(MAX_SHOWN), verdict.why));
+            let ask = Ask::approval(format!("{}; {}", about.shown(MAX_SHOWN), verdict.why));
             Ask { data: json!({ "why": &*verdict.why, "mode": self.current_mode() }), ..ask }
         })
     }

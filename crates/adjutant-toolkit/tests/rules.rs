@@ -254,7 +254,7 @@ async fn call_that_is_allowed_always_asks_no_more_and_denied_ones_do_not_run() {
     let args = json!({ "command": "make 'a b' && bash -c 'ls -l' > out/x" });
     let ask = tool.approval(&args).expect("it asks");
     assert!(
-        ask.prompt.starts_with("run: make 'a b' && bash -c 'ls -l' > out/x\nno rule allows the command `make a b`")
+        ask.prompt.starts_with("run: make 'a b' && bash -c 'ls -l' > out/x; no rule allows the command `make a b`")
     );
     assert!(Answer::approve().fits(&ask).is_ok());
     let added = rules.always(tool.spec(), &args).expect("there is room");

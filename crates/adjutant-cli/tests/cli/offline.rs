@@ -48,6 +48,29 @@ fn run_names_the_crates_when_the_model_is_offline() {
 }
 
 #[test]
+fn scratch_copy_is_changed_and_run_as_the_readme_does() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).expect("it is there");
+    let line = readme.lines().find(|line| line.contains("examples/scratch")).expect("the first command");
+    let prompt = line.split('\'').nth(1).expect("a prompt");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for name in ["README.md", "greet.sh"] {
+        let from = format!("{}/../../examples/scratch/{name}", env!("CARGO_MANIFEST_DIR"));
+        fs::copy(from, dir.path().join(name)).expect("it is copied");
+    }
+    let args = ["run", "--mode", "all", "--root", text(dir.path()), "--model", "offline/planner", prompt];
+    let seen = seen(adjutant(&args));
+    if seen.stderr.contains("no command runs without a sandbox") {
+        return eprintln!("SKIPPED: {}", seen.stderr);
+    }
+    assert_eq!(seen.code, Some(0), "{seen:#?}");
+    for part in
+        ["`Greeter` is a directory", "-echo \"Good mornin\"\n+echo \"Good morning\"", "Good morning\n[exit code 0]"]
+    {
+        assert!(seen.stdout.contains(part), "{part}: {seen:#?}");
+    }
+}
+
+#[test]
 fn json_has_real_results_when_the_model_is_offline() {
     let dir = workspace();
     let mut command = adjutant(&["run", "What is this directory?", "--json"]);

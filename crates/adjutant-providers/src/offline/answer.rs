@@ -71,7 +71,7 @@ pub(super) fn compose(wish: &Wish, seen: &Evidence, offered: &Offered<'_>, tools
     if answer.trim().is_empty() {
         answer = "The tools returned nothing that answers this.\n".to_owned();
     }
-    manifest::cut(answer.trim_end(), MAX_ANSWER)
+    manifest::cut(answer.trim_end().trim_start_matches('\n'), MAX_ANSWER)
 }
 
 /// The answers to several wishes.
