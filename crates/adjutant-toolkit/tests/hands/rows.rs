@@ -172,7 +172,7 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
     ),
     ("privileges", "a namespace by clone3", "{sys 435 0,0}"),
     ("privileges", "join a namespace", "{sys 308 -1,0}"),
-    ("privileges", "mount", "mkdir m; mount -t tmpfs x m && echo ESCAPED"),
+    ("privileges", "mount", "mkdir m; mount -t tmpfs x m && echo ESCAPED; umount m"),
     ("privileges", "mount by the new calls", "{sys 430 0,0}"),
     ("privileges", "another root", "{sys 161 0}"),
     ("privileges", "follow a process", "perl -e 'print \"ESCAPED\" if syscall(101,0x4206,{pid},0,0)==0'"),
