@@ -8,7 +8,7 @@ mod fold;
 mod stretch;
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
@@ -130,18 +130,19 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
             Err(problem) => break Err(problem),
         }
     };
+    if args.ephemeral {
+        talk.store.forget_changes();
+    }
+    input.finish();
     if let Some(took) = &talk.took {
         let again = if args.ephemeral {
             String::new()
         } else {
             format!("; `adjutant -c` goes on with {}", plain::line(&talk.name.0))
         };
-        screen.tell(&format!("in all: {took}{again}"));
+        // Over the line that may still be read: its thread would print it too late.
+        let _ = writeln!(io::stdout().lock(), "\r\x1b[Kin all: {took}{again}");
     }
-    if args.ephemeral {
-        talk.store.forget_changes();
-    }
-    input.finish();
     ended
 }
 

@@ -360,23 +360,17 @@ fn rules_decide_when_a_directory_and_its_user_have_some() {
 }
 
 #[test]
-fn command_leaves_when_ctrl_c_is_pressed_twice_at_work_or_it_is_asked_to_end() {
+fn command_leaves_when_it_is_asked_to_end_at_work() {
     let desk = Desk::new("store.db");
-    let server =
-        serve([says("Never said").wait_at(0, &Gate::default()), says("Never said").wait_at(0, &Gate::default())]);
-    for leave in ["\u{3}\u{3}", ""] {
-        let mut terminal = talk(&desk, &server, &[]);
-        terminal.wait("\n› ");
-        terminal.line("Hi");
-        terminal.wait("(Esc interrupts)");
-        match leave {
-            "" => terminal.terminate(),
-            keys => terminal.press(keys),
-        }
-        let (code, screen) = terminal.end();
-        assert_eq!(code, 0, "{screen}");
-        assert!(screen.contains("interrupted") && screen.contains("`adjutant -c` goes on"), "{screen}");
-    }
+    let server = serve([says("Never said").wait_at(0, &Gate::default())]);
+    let mut terminal = talk(&desk, &server, &[]);
+    terminal.wait("\n› ");
+    terminal.line("Hi");
+    terminal.wait("(Esc interrupts)");
+    terminal.terminate();
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("interrupted") && screen.contains("`adjutant -c` goes on"), "{screen}");
 }
 
 #[test]
