@@ -1,4 +1,4 @@
-//! Tools that change the files below one folder. How a change is written is in `edits/change.rs`.
+//! Tools that change the files below one folder. How a change is written is in `change.rs`.
 
 mod patch;
 mod replace;
@@ -40,7 +40,7 @@ pub struct Edits {
 }
 
 /// What a tool has in mind.
-struct Plan {
+struct PlannedEdit {
     changes: Vec<Change>,
     /// What it says when that is done.
     said: String,
@@ -67,7 +67,7 @@ impl Edits {
     async fn perform(
         &self,
         cx: &CallContext,
-        plan: impl FnOnce(&Files) -> Result<Plan, ToolError> + Send + 'static,
+        plan: impl FnOnce(&Files) -> Result<PlannedEdit, ToolError> + Send + 'static,
     ) -> Result<CallResult, ToolError> {
         let _turn = self.turn.lock().await;
         let (files, undo) = (self.files.clone(), self.undo.clone());
@@ -98,7 +98,7 @@ impl Edits {
     }
 }
 
-impl Plan {
+impl PlannedEdit {
     fn result(self) -> CallResult {
         let mut diff = String::new();
         for change in &self.changes {

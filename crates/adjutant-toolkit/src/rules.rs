@@ -175,7 +175,7 @@ impl Rules {
     }
 
     /// Decides about a call.
-    pub fn verdict(&self, spec: &ToolSpec, args: &Value) -> Ruling {
+    pub fn decide(&self, spec: &ToolSpec, args: &Value) -> Ruling {
         let (state, about) = (self.read(), About::new(spec, args, &self.root));
         let tool = spec.name().as_str();
         let named =
@@ -184,8 +184,8 @@ impl Rules {
             return Ruling::by(rule, tool);
         }
         let denied = about.denials().find_map(|part| state.denies(&part));
-        if let Some(verdict) = denied {
-            return verdict;
+        if let Some(ruling) = denied {
+            return ruling;
         }
         if state.mode == AccessMode::Plan && !matches!(about.class, Class::Looks | Class::Harmless) {
             let why = "nothing but looking is allowed in mode `plan`".into();
@@ -199,7 +199,7 @@ impl Rules {
         if let Some(rule) = named(Decision::Ask) {
             return Ruling::by(rule, tool);
         }
-        let is_careful = state.mode != AccessMode::All || state.rules.iter().any(|rule| rule.denies_commands());
+        let is_careful = state.mode != AccessMode::All || state.denies_commands();
         if let Some(why) = about.unclear.filter(|_| is_careful) {
             let why = format!("the command line is not plain: {why}").into();
             return Ruling { decision: Decision::Ask, why };
@@ -227,23 +227,24 @@ impl Rules {
 #[async_trait]
 impl Guard for Rules {
     fn approval(&self, spec: &ToolSpec, args: &Value) -> Option<Ask> {
-        let verdict = self.verdict(spec, args);
-        (verdict.decision == Decision::Ask).then(|| {
+        let ruling = self.decide(spec, args);
+        (ruling.decision == Decision::Ask).then(|| {
             let about = About::new(spec, args, &self.root);
-            let ask = Ask::approval(format!("{}; {}", about.shown(MAX_SHOWN), verdict.why));
-            Ask { data: json!({ "why": &*verdict.why, "mode": self.current_mode() }), ..ask }
+            let ask = Ask::approval(format!("{}; {}", about.shown(MAX_SHOWN), ruling.why));
+            Ask { data: json!({ "why": &*ruling.why, "mode": self.current_mode() }), ..ask }
         })
     }
 
     async fn enter(&self, spec: &ToolSpec, args: &Value, cx: &CallContext) -> Result<(), ToolError> {
-        let unnoted = std::mem::take(&mut self.write().unnoted);
-        if !unnoted.is_empty() {
-            let rules: Vec<String> = unnoted.iter().map(Rule::to_string).collect();
-            cx.note(ADDED, json!({ "rules": rules })).await?;
+        loop {
+            let Some(rule) = self.read().unnoted.first().map(Rule::to_string) else { break };
+            cx.note(ADDED, json!({ "rules": [rule] })).await?;
+            // Only now: a call that is given up in between leaves it to the next one.
+            self.write().unnoted.retain(|it| it.to_string() != rule);
         }
-        let verdict = self.verdict(spec, args);
-        if verdict.decision == Decision::Deny {
-            let message = format!("this call is denied: {}; hint: do without it, or ask the user", verdict.why);
+        let ruling = self.decide(spec, args);
+        if ruling.decision == Decision::Deny {
+            let message = format!("this call is denied: {}; hint: do without it, or ask the user", ruling.why);
             return Err(ToolError::new(ToolErrorKind::Denied, message));
         }
         Ok(())
@@ -284,6 +285,10 @@ impl State {
         })
     }
 
+    fn denies_commands(&self) -> bool {
+        self.find(Decision::Deny, |subject| matches!(subject, Subject::Shell(_))).is_some()
+    }
+
     fn denies(&self, part: &Part<'_>) -> Option<Ruling> {
         self.fitting(Decision::Deny, part).map(|rule| Ruling::by(rule, &part.to_string()))
     }
@@ -292,21 +297,13 @@ impl State {
     fn allows(&self, part: &Part<'_>, class: Class) -> bool {
         let by_mode = match (self.mode, part) {
             // It may run what is denied.
-            (AccessMode::All, Part::Command(command)) if self.rules.iter().any(Rule::denies_commands) => {
-                !programs::runs_others(command)
-            }
+            (AccessMode::All, Part::Command(command)) if self.denies_commands() => !programs::runs_others(command),
             (AccessMode::All, _) | (_, Part::Read(_)) => true,
             (AccessMode::Edits, Part::Edit(path)) => path.is_some(),
             (_, Part::Tool(_)) => matches!(class, Class::Looks | Class::Harmless),
             _ => false,
         };
         by_mode || self.fitting(Decision::Allow, part).is_some()
-    }
-}
-
-impl Rule {
-    fn denies_commands(&self) -> bool {
-        self.decision == Decision::Deny && matches!(self.subject, Subject::Shell(_))
     }
 }
 

@@ -122,7 +122,7 @@ impl Undo {
     }
 
     fn plan(&self, files: &Files, path: &str, changes: &[&FileChange]) -> Result<Restore, String> {
-        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return Ok(Restore::Nothing) };
+        let Some(first) = changes.first() else { return Ok(Restore::Nothing) };
         let place = place(files.root(), path).map_err(|error| error.message.to_string())?;
         if place != Path::new(path) {
             return Err("a link leads elsewhere now".to_owned());
@@ -132,8 +132,8 @@ impl Undo {
         if found == first.before.as_ref() {
             return Ok(Restore::Nothing);
         }
-        // A crash may have come between the note and the change.
-        if found != last.after.as_ref() && found != last.before.as_ref() {
+        // An earlier undo, or a crash between a note and its change, may have left it in any state that the log knows.
+        if changes.iter().all(|change| found != change.after.as_ref() && found != change.before.as_ref()) {
             return Err("somebody else changed it since".to_owned());
         }
         let Some(wanted) = &first.before else {

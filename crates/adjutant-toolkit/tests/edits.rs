@@ -1,44 +1,16 @@
 //! Tools that change files: what they change, what they refuse, and that all of it can be put back.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
-use adjutant_llm::Usage;
 use adjutant_tool::{
-    CallBackend, CallContext, Cancel, Noted, Progress, ToolError, Tools,
+    CallContext, Cancel, Tools,
     serde_json::{Value, json},
 };
 use adjutant_toolkit::{Edits, ErrorKind, FileChange, Files, Undo};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// A log that keeps notes.
-#[derive(Default)]
-struct Notes(Mutex<Vec<(String, Value)>>);
-
-#[async_trait::async_trait]
-impl CallBackend for Notes {
-    fn emit(&self, _: Progress) {}
-
-    fn charge(&self, _: Usage) {}
-
-    async fn begin(&self, _: &str) -> Result<Noted, ToolError> {
-        Ok(Noted::Fresh)
-    }
-
-    async fn finish(&self, _: &str, _: Value) -> Result<(), ToolError> {
-        Ok(())
-    }
-
-    async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
-        self.0.lock().expect("nobody panics inside").push((kind.to_owned(), data));
-        Ok(())
-    }
-}
+use super::log::Watched;
 
 /// A folder, its tools, and the notes of their calls.
 struct Desk {
@@ -46,7 +18,7 @@ struct Desk {
     files: Files,
     undo: Undo,
     tools: [Tools; 2],
-    notes: Arc<Notes>,
+    notes: Arc<Watched>,
 }
 
 impl Desk {
@@ -95,8 +67,7 @@ impl Desk {
     }
 
     fn changes(&self) -> Vec<FileChange> {
-        let notes = self.notes.0.lock().expect("nobody panics inside");
-        notes.iter().filter_map(|(kind, data)| FileChange::of_note(kind, data)).collect()
+        self.notes.told().iter().filter_map(|(kind, data)| FileChange::of_note(kind, data)).collect()
     }
 
     /// Everything below the root, folders too.
@@ -397,15 +368,15 @@ proptest! {
             };
             states.push((desk.changes().len(), desk.all()));
         }
-        let (changes, back) = (desk.changes(), states.len() / 2);
+        let changes = desk.changes();
         let files = |all: BTreeMap<String, (u32, Option<Vec<u8>>)>| {
             all.into_iter().filter(|(_, (_, bytes))| bytes.is_some()).collect::<Vec<_>>()
         };
-        // First back to the middle, then to the beginning: what was put back is not put back again.
-        let (middle, state) = states[back].clone();
-        desk.undo.restore(&desk.files, &changes[middle..]).expect("nobody else was there");
-        prop_assert_eq!(files(desk.all()), files(state));
-        desk.undo.restore(&desk.files, &changes[..middle]).expect("nobody else was there");
-        prop_assert_eq!(files(desk.all()), files(states[0].1.clone()));
+        // Back step by step, each time with all changes since: what was put back before is among them.
+        for back in [states.len() * 3 / 4, states.len() / 2, states.len() / 4, 0] {
+            let (upto, state) = states[back].clone();
+            desk.undo.restore(&desk.files, &changes[upto..]).expect("nobody else was there");
+            prop_assert_eq!(files(desk.all()), files(state));
+        }
     }
 }

@@ -9,6 +9,8 @@ mod edits;
 mod escape;
 #[path = "files.rs"]
 mod files;
+#[path = "log.rs"]
+mod log;
 #[path = "offline.rs"]
 mod offline;
 #[path = "rules.rs"]

@@ -1,13 +1,17 @@
 //! Rules: a table of command lines, files, hosts and modes, and that no compound of a denied command is ever allowed.
 
+use std::sync::{Arc, atomic::Ordering};
+
 use adjutant_llm::CallResult;
 use adjutant_tool::{
-    Answer, CallContext, Replay, ToolErrorKind, ToolSpec, Toolbox, Tools,
+    Answer, CallContext, Cancel, Replay, ToolErrorKind, ToolSpec, Toolbox, Tools,
     serde_json::{Value, json},
     tool_fn,
 };
 use adjutant_toolkit::{AccessMode, Decision, ErrorKind, Rule, Rules};
 use proptest::prelude::*;
+
+use super::log::Watched;
 
 const RULES: &str = "
 # what a careful person might say
@@ -38,7 +42,7 @@ fn spec(tool: &str) -> ToolSpec {
 }
 
 fn shell(rules: &Rules, line: &str) -> Decision {
-    rules.verdict(&spec("run_command"), &json!({ "command": line })).decision
+    rules.decide(&spec("run_command"), &json!({ "command": line })).decision
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn command_line_is_decided_about_as_the_table_says() {
     for row in include_str!("rules/lines.txt").lines().filter(|row| !row.starts_with('#') && !row.is_empty()) {
         let (expect, line) = row.split_once(' ').expect("a verdict and a line");
         let line = names.iter().fold(line.to_owned(), |line, (name, text)| line.replace(name, text));
-        let found = rules.verdict(&spec("run_command"), &json!({ "command": line }));
+        let found = rules.decide(&spec("run_command"), &json!({ "command": line }));
         if json!(found.decision) != json!(expect) {
             wrong.push(format!("{row}: {:?}, because {}", found.decision, found.why));
         }
@@ -139,7 +143,7 @@ proptest! {
     fn any_text_is_decided_about(line in any::<String>(), words in prop::collection::vec(any::<String>(), 0..5)) {
         let rules = rules();
         shell(&rules, &line);
-        rules.verdict(&spec("run_command"), &json!({ "argv": words }));
+        rules.decide(&spec("run_command"), &json!({ "argv": words }));
         let _ = line.parse::<Rule>();
     }
 }
@@ -170,7 +174,7 @@ fn mode_decides_where_no_rule_does() {
         let rules = Rules::new("/root/of/it");
         let found = [AccessMode::Plan, AccessMode::Ask, AccessMode::Edits, AccessMode::All].map(|mode| {
             rules.set_mode(mode);
-            rules.verdict(&spec, &args).decision
+            rules.decide(&spec, &args).decision
         });
         assert_eq!(found, expect, "{} {args}", spec.name());
     }
@@ -218,7 +222,7 @@ fn rule_is_about_the_tool_and_its_arguments() {
         let rules = Rules::new("/root/of/it").with(text, "rules").expect("they are right");
         let found = [AccessMode::Ask, AccessMode::All].map(|mode| {
             rules.set_mode(mode);
-            rules.verdict(&spec(tool), &args).decision
+            rules.decide(&spec(tool), &args).decision
         });
         assert_eq!(found, [asking, all], "{text}: {tool} {args}");
     }
@@ -266,9 +270,19 @@ async fn call_that_is_allowed_always_asks_no_more_and_denied_ones_do_not_run() {
     // What was noted is known again.
     let again = Rules::new("/root/of/it");
     assert!(again.restore("rules.added", &json!({ "rules": texts })) && !again.restore("other", &json!({})));
-    assert_eq!(again.verdict(tool.spec(), &args).decision, Decision::Allow);
+    assert_eq!(again.decide(tool.spec(), &args).decision, Decision::Allow);
 
-    assert_eq!(tool.call(args, CallContext::detached()).await.expect("it runs").text(), "ran");
+    // A rule is noted once, and not forgotten by a call that cannot note it.
+    let log = Arc::new(Watched::default());
+    let cx = || CallContext::new(CallContext::detached().who, Cancel::new(), log.clone());
+    log.is_full.store(true, Ordering::Relaxed);
+    tool.call(args.clone(), cx()).await.expect_err("the log is full");
+    log.is_full.store(false, Ordering::Relaxed);
+    for _ in 0..2 {
+        assert_eq!(tool.call(args.clone(), cx()).await.expect("it runs").text(), "ran");
+    }
+    let noted: Vec<_> = texts.iter().map(|text| ("rules.added".to_owned(), json!({ "rules": [text] }))).collect();
+    assert_eq!(log.told(), noted);
     let denied = json!({ "command": "make; rm x" });
     assert!(tool.approval(&denied).is_none(), "nobody is asked in vain");
     let error = tool.call(denied, CallContext::detached()).await.expect_err("it is denied");

@@ -1,47 +1,13 @@
 //! The tools that speak to whoever watches: a plan, and a question.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use adjutant_llm::{CallResult, Content, Usage};
-use adjutant_tool::{
-    Answer, Ask, CallBackend, CallContext, Cancel, Entered, Identity, Noted, Progress, Reentry, Replay, ToolError,
-    Tools,
-};
+use adjutant_llm::{CallResult, Content};
+use adjutant_tool::{Answer, Ask, CallContext, Cancel, Entered, Identity, Reentry, Replay, ToolError, Tools};
 use adjutant_toolkit::{Plan, ask_user};
 use serde_json::{Value, json};
 
-/// A log that keeps notes and progress, in order.
-#[derive(Default)]
-struct Watched(Mutex<Vec<(String, Value)>>);
-
-impl Watched {
-    fn push(&self, what: &str, data: Value) {
-        self.0.lock().expect("nobody panics inside").push((what.to_owned(), data));
-    }
-}
-
-#[async_trait::async_trait]
-impl CallBackend for Watched {
-    fn emit(&self, progress: Progress) {
-        let text: Vec<&Content> = progress.content.iter().collect();
-        self.push("shown", json!([text, progress.details]));
-    }
-
-    fn charge(&self, _: Usage) {}
-
-    async fn begin(&self, _: &str) -> Result<Noted, ToolError> {
-        Ok(Noted::Fresh)
-    }
-
-    async fn finish(&self, _: &str, _: Value) -> Result<(), ToolError> {
-        Ok(())
-    }
-
-    async fn note(&self, kind: &str, data: Value) -> Result<(), ToolError> {
-        self.push(kind, data);
-        Ok(())
-    }
-}
+use super::log::Watched;
 
 async fn call(tools: &Tools, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
     let tool = tools.toolset().iter().next().expect("the toolbox holds one").clone();
@@ -68,7 +34,7 @@ async fn plan_is_noted_and_shown_when_it_is_updated() {
     let result = call(&Plan::new().toolbox(), args.clone(), cx).await.expect("it is kept");
     assert_eq!(result.text(), "The plan is kept: 3 steps, 1 done.");
     let shown = json!([[Content::text("[x] look\n[>] think\n[ ] act")], args]);
-    assert_eq!(*watched.0.lock().expect("nobody panics"), [("plan".to_owned(), args), ("shown".to_owned(), shown)]);
+    assert_eq!(watched.told(), [("plan".to_owned(), args), ("shown".to_owned(), shown)]);
 }
 
 #[tokio::test]

@@ -214,7 +214,7 @@ fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
     match hands.rules.always(spec, &args) {
         Err(error) => once(&error.to_string()),
         Ok(rules) => {
-            let ruling = hands.rules.verdict(spec, &args);
+            let ruling = hands.rules.decide(spec, &args);
             if ruling.decision != Decision::Allow {
                 return once(&ruling.why);
             }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    Edits, Must, Plan,
+    Edits, Must, PlannedEdit,
     patch::{self, FilePatch, Patch},
     replace::replace,
     text::Text,
@@ -75,7 +75,7 @@ trait Planned: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &str;
     const TITLE: &str;
 
-    fn plan(self, files: &Files) -> Result<Plan, ToolError>;
+    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError>;
 }
 
 struct EditTool<A> {
@@ -113,14 +113,14 @@ impl Planned for WriteFile {
     const NAME: &str = "write_file";
     const TITLE: &str = "Write a file";
 
-    fn plan(self, files: &Files) -> Result<Plan, ToolError> {
+    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, Must::BeRead)?;
         let known = before.as_ref().and_then(|before| Text::read(&before.bytes));
         let after =
             known.map_or_else(|| self.content.clone().into_bytes(), |text| text.with(self.content.clone()).bytes());
         let done = if before.is_some() { "written" } else { "created" };
         let said = format!("{} is {done}: {}", show::quoted(&self.path), show::size(after.len() as u64));
-        Ok(Plan { changes: vec![Change::new(path, before, Some(after))], said })
+        Ok(PlannedEdit { changes: vec![Change::new(path, before, Some(after))], said })
     }
 }
 
@@ -128,7 +128,7 @@ impl Planned for EditFile {
     const NAME: &str = "edit_file";
     const TITLE: &str = "Edit a file";
 
-    fn plan(self, files: &Files) -> Result<Plan, ToolError> {
+    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, Must::BeRead)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
@@ -138,7 +138,7 @@ impl Planned for EditFile {
         let content = content.map_err(|why| ToolError::failed(format!("{asked} is as it was: {why}")))?;
         let after = text.with(content).bytes();
         let said = format!("{asked} is changed");
-        Ok(Plan { changes: vec![Change::new(path, Some(before), Some(after))], said })
+        Ok(PlannedEdit { changes: vec![Change::new(path, Some(before), Some(after))], said })
     }
 }
 
@@ -146,7 +146,7 @@ impl Planned for ApplyPatch {
     const NAME: &str = "apply_patch";
     const TITLE: &str = "Apply a patch";
 
-    fn plan(self, files: &Files) -> Result<Plan, ToolError> {
+    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
         let failed = |why: String| ToolError::failed(format!("no file was changed: {why}"));
         let patch = Patch::read(&self.patch).map_err(failed)?;
         let mut changes: Vec<Change> = Vec::new();
@@ -178,7 +178,7 @@ impl Planned for ApplyPatch {
             return Err(failed("two parts of the patch are about one file".to_owned()));
         }
         let said = format!("the patch is applied: {}", show::count(changes.len() as u64, "file", "files"));
-        Ok(Plan { changes, said })
+        Ok(PlannedEdit { changes, said })
     }
 }
 
@@ -186,11 +186,11 @@ impl Planned for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete a file";
 
-    fn plan(self, files: &Files) -> Result<Plan, ToolError> {
+    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, Must::BeAsRead)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
-        Ok(Plan { changes: vec![Change::new(path, Some(before), None)], said: format!("{asked} is deleted") })
+        Ok(PlannedEdit { changes: vec![Change::new(path, Some(before), None)], said: format!("{asked} is deleted") })
     }
 }
 
@@ -198,13 +198,13 @@ impl Planned for MoveFile {
     const NAME: &str = "move_file";
     const TITLE: &str = "Move a file";
 
-    fn plan(self, files: &Files) -> Result<Plan, ToolError> {
+    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.from, Must::BeAsRead)?;
         let (from, to) = (show::quoted(&self.from), show::quoted(&self.to));
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {from}"))) };
         let bytes = Some(before.bytes.clone());
         let changes = moved(files, (path, before), &self.to, bytes)?;
-        Ok(Plan { changes: changes.into(), said: format!("{from} is {to} now") })
+        Ok(PlannedEdit { changes: changes.into(), said: format!("{from} is {to} now") })
     }
 }
 

@@ -137,13 +137,9 @@ impl<'a> About<'a> {
         if self.unclear.is_some() {
             return None;
         }
-        let is_plain = |word: &String| !word.contains(|it: char| it == '\'' || it.is_control());
         let mut rules = Vec::new();
         for command in self.commands.iter().filter(|command| !command.words.is_empty()) {
-            if !command.words.iter().all(is_plain) {
-                return None;
-            }
-            rules.push(Rule::of_words(Decision::Allow, &command.words));
+            rules.push(Rule::of_words(Decision::Allow, &command.words)?);
         }
         for path in &self.edits {
             rules.push(allow(format!("allow edit(/{})", name(path)?))?);

@@ -1,5 +1,7 @@
 //! Reads a command line of a POSIX shell, as far as that can be read plainly. What cannot is named, never guessed at.
 
+use adjutant_llm::hidden::is_hidden;
+
 /// The largest number of bytes of a line that is read.
 const MAX_LINE: usize = 64 * 1024;
 /// How deep commands may stand in others.
@@ -62,7 +64,7 @@ impl Line {
         } else if depth > MAX_DEPTH {
             reader.unclear("commands stand too deep in others");
         } else {
-            if text.chars().any(is_hidden) {
+            if text.chars().any(|c| is_hidden(c) && !matches!(c, '\t' | '\n')) {
                 reader.unclear("it has characters that are not seen");
             }
             reader.list(false);
@@ -72,7 +74,7 @@ impl Line {
 
     /// A command that no shell reads.
     pub(super) fn of(argv: Vec<String>) -> Self {
-        let unclear = argv.iter().flat_map(|word| word.chars()).any(is_hidden);
+        let unclear = argv.iter().flat_map(|word| word.chars()).any(|c| is_hidden(c) && !matches!(c, '\t' | '\n'));
         let unclear = unclear.then_some("it has characters that are not seen");
         Self { commands: vec![Simple { words: argv, ..Simple::default() }], unclear }
     }
@@ -376,13 +378,4 @@ fn is_assignment(word: &Word) -> bool {
     !name.is_empty()
         && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
         && !name.starts_with(|it: char| it.is_ascii_digit())
-}
-
-/// True for what a person does not see, or sees elsewhere than it is.
-fn is_hidden(it: char) -> bool {
-    matches!(it,
-        '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
-        | '\u{1680}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}' | '\u{2000}'..='\u{200f}'
-        | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }

@@ -70,11 +70,11 @@ impl Rule {
         Self { from: from.into(), ..self }
     }
 
-    /// The rule that decides about exactly these words.
-    pub(super) fn of_words(decision: Decision, words: &[String]) -> Self {
-        let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
-        let subject = Subject::Shell(Words { words: words.iter().map(|word| escape(word)).collect(), open: false });
-        Self { decision, text: format!("shell({})", quoted.join(" ")).into(), subject, from: Arc::default() }
+    /// The rule that decides about exactly these words; none if no rule says that.
+    pub(super) fn of_words(decision: Decision, words: &[String]) -> Option<Self> {
+        let quoted: Option<Vec<String>> = words.iter().map(|word| quote(word)).collect();
+        // Read as it is shown and kept, so that both say the same.
+        format!("{decision} shell({})", quoted?.join(" ")).parse().ok()
     }
 }
 
@@ -128,12 +128,17 @@ impl FromStr for Rule {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let decision = match self.decision {
-            Decision::Allow => "allow",
-            Decision::Ask => "ask",
-            Decision::Deny => "deny",
-        };
-        write!(f, "{decision} {}", self.text)
+        write!(f, "{} {}", self.decision, self.text)
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
     }
 }
 
@@ -243,12 +248,11 @@ fn fits(pattern: &str, word: &str) -> bool {
     left.ends_with(&last)
 }
 
-fn escape(word: &str) -> String {
-    word.replace('*', "\0")
-}
-
-/// The word as a rule's text has it.
-fn quote(word: &str) -> String {
-    let is_plain = !word.is_empty() && !word.contains(|it: char| it.is_whitespace() || "'*()".contains(it));
-    if is_plain { word.to_owned() } else { format!("'{word}'") }
+/// The word as a rule's text has it; none if it cannot.
+fn quote(word: &str) -> Option<String> {
+    if word.contains(|it: char| it == '\'' || it.is_control()) {
+        return None;
+    }
+    let is_plain = !word.is_empty() && !word.contains(|it: char| it.is_whitespace() || "*()".contains(it));
+    Some(if is_plain { word.to_owned() } else { format!("'{word}'") })
 }

@@ -3,13 +3,13 @@
 use super::line::Simple;
 
 /// Programs whose arguments are commands, or code.
-const RUNNERS: [&str; 74] = [
+const RUNNERS: [&str; 73] = [
     "sudo", "doas", "su", "runuser", "env", "xargs", "parallel", "nice", "ionice", "nohup", "timeout", "time", "watch",
     "setsid", "stdbuf", "strace", "ltrace", "gdb", "perf", "valgrind", "chroot", "unshare", "nsenter", "bwrap",
     "firejail", "flatpak", "ssh", "rsync", "docker", "podman", "kubectl", "busybox", "toybox", "command", "builtin",
-    "exec", "eval", "source", ".", "trap", "alias", "coproc", "time", "bash", "sh", "zsh", "dash", "ash", "ksh",
-    "fish", "csh", "tcsh", "pwsh", "python", "python3", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk",
-    "gawk", "mawk", "nawk", "ed", "ex", "vi", "vim", "emacs", "expect", "script", "m4",
+    "exec", "eval", "source", ".", "trap", "alias", "coproc", "bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "csh",
+    "tcsh", "pwsh", "python", "python3", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk",
+    "nawk", "ed", "ex", "vi", "vim", "emacs", "expect", "script", "m4",
 ];
 /// Options of programs that make them run others, or write where they should only look.
 const OPTIONS: [(&str, &[&str]); 14] = [

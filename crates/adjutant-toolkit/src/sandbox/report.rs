@@ -46,7 +46,9 @@ impl Report {
                 missing.push(
                     "whether a file outside is there, and its size, can be seen where its path is known; bwrap holds it".into(),
                 );
-                missing.push("`.git/hooks` and `.git/config` below the root can be written; bwrap holds it".into());
+                missing.push(
+                    "`.git/hooks`, `.git/config` and `.adjutant` below the root can be written; bwrap holds it".into(),
+                );
                 ("landlock", enforced)
             }
             By::Bwrap { .. } => {

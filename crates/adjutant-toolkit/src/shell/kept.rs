@@ -28,7 +28,7 @@ pub(super) struct Kept {
 pub(super) struct Command {
     pub(super) id: Arc<str>,
     pub(super) output: Arc<Mutex<Output>>,
-    /// CommandEnd it ended, once it has.
+    /// How it ended, once it has.
     pub(super) ended: watch::Receiver<Option<(Arc<str>, CommandEnd)>>,
     /// Dropped to stop it; none if it does not run in the background.
     pub(super) running: Arc<Mutex<Option<Running>>>,
