@@ -78,7 +78,6 @@ impl Git {
                 .map(|(name, value)| (name.into(), value.into()))
                 .into(),
             limit: TIMEOUT,
-            is_watched: false,
         };
         let output = Arc::new(Mutex::new((Vec::new(), 0)));
         let sink = {

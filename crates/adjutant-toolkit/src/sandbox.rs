@@ -15,6 +15,8 @@ mod places;
 mod report;
 #[cfg(target_os = "linux")]
 mod syscalls;
+#[cfg(target_os = "linux")]
+mod watcher;
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,6 +1,11 @@
 //! Conversations on a terminal: `adjutant` without a command.
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::fs::OpenOptionsExt,
+    thread,
+    time::{Duration, Instant},
+};
 
 use adjutant::llm::{Gate, Script};
 use adjutant_testing::Loopback;
@@ -11,6 +16,9 @@ use crate::{
     sessions::Desk,
     terminal::Terminal,
 };
+
+/// Source: open(2) on Linux: `O_NONBLOCK`.
+const NONBLOCK: i32 = 0o4000;
 
 /// A conversation on a desk with a server.
 fn talk(desk: &Desk, server: &Loopback, args: &[&str]) -> Terminal {
@@ -300,6 +308,12 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     let pipe = desk.path("work/pipe");
     terminal.wait_until("the pipe", |_| std::path::Path::new(&pipe).exists());
     terminal.kill();
+    // What it ran ends with it: nobody holds the pipe for reading any more.
+    let until = Instant::now() + Duration::from_secs(10);
+    while fs::OpenOptions::new().write(true).custom_flags(NONBLOCK).open(&pipe).is_ok() {
+        assert!(Instant::now() < until, "the command outlives the program");
+        thread::yield_now();
+    }
     let mut terminal = talk(&desk, &server, &["-c"]);
     asked(&terminal, "write_file");
     insta::assert_snapshot!("coding_task_goes_on", normal(&desk, &server, &terminal));

@@ -20,8 +20,6 @@ pub(crate) struct CommandJob {
     pub(crate) tmp: TempDir,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) limit: Duration,
-    /// True to end it too when this program is killed; it costs some milliseconds.
-    pub(crate) is_watched: bool,
 }
 
 /// What a command may do with its root.

@@ -24,6 +24,7 @@ use super::{
     end::{self, CallMark},
     job::{Access, CommandEnd, CommandJob, OnEnd, Sink},
     landlock, places,
+    watcher::WatchedGroup,
 };
 
 /// The time that a command has to end when it is asked to; shorter than a cancelled call has.
@@ -39,8 +40,6 @@ const CHUNK: usize = 64 << 10;
 /// sets limits: no core files, and 8,192 processes of this user (`-p` or `-u`, by the kind of shell).
 const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ulimit -c 0; \
                     { ulimit -p 8192 || ulimit -u 8192; } 2>/dev/null; ";
-/// Beside it a process whose input ends when this program does, however that ends: then it ends the group.
-const WATCH: &str = "( { read -r _ <&3; kill -9 0; } >/dev/null 2>&1 & ); ";
 const BEGIN: &str = "exec \"$@\" </dev/null 3<&-";
 
 /// A command that runs; dropped, it is killed in the background.
@@ -98,8 +97,8 @@ struct Live {
     output: Option<PipeReader>,
     wake: PipeReader,
     began: Instant,
-    /// Its other end is read by the process that watches whether this program lives.
-    _line: PipeWriter,
+    /// Bubblewrap ends with this program by itself.
+    _watched: Option<WatchedGroup>,
 }
 
 impl Live {
@@ -112,8 +111,10 @@ impl Live {
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
         let mark = CallMark::set(id);
+        let is_own = matches!(sandbox.by, By::Bwrap { .. });
+        let watched = if is_own { None } else { Some(WatchedGroup::new(id).map_err(told)?) };
         gate.write_all(b"\n").map_err(told)?;
-        Ok(Self { child, id, mark, held, output: Some(output), wake, began, _line: gate })
+        Ok(Self { child, id, mark, held, output: Some(output), wake, began, _watched: watched })
     }
 
     fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
@@ -222,8 +223,7 @@ fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWrit
             command.arg("--chdir").arg(&job.cwd).arg("--");
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
-            let watch = if job.is_watched { WATCH } else { "" };
-            command.args(["-c", &[GATE, watch, BEGIN].concat(), "sh"]);
+            command.args(["-c", &[GATE, BEGIN].concat(), "sh"]);
         }
     }
     command.args(&job.words).current_dir(&job.cwd).process_group(0);

@@ -183,7 +183,6 @@ impl RunCommand {
             tmp,
             environment: inner.environment.clone(),
             limit,
-            is_watched: args.background,
         })
     }
 
