@@ -51,7 +51,8 @@ struct Worker {
 impl Crew {
     /// Agents of so many turns.
     pub(crate) fn new(turns: u64, waits: Waits) -> Self {
-        let model = Worker { info: ModelInfo::new("bench/worker"), turns, waits };
+        let model =
+            Worker { info: ModelInfo { context_window: 100_000_000, ..ModelInfo::new("bench/worker") }, turns, waits };
         let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({"type": "object"})) };
         let look = tool_fn(spec, |_: Value, _| async { Ok(CallResult::ok("It is there.")) });
         let worker = Agent::new(model).tool(look).instructions("You look at files.");

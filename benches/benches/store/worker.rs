@@ -27,7 +27,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// An agent with this model, without limits.
     pub(crate) fn agent(every: u64) -> Agent {
-        let model = Self { info: ModelInfo::new("bench/worker"), every };
+        let model = Self { info: ModelInfo { context_window: 100_000_000, ..ModelInfo::new("bench/worker") }, every };
         Agent::new(model).tool(page).limits(Limits { max_turns: None, ..Limits::default() })
     }
 }
