@@ -204,6 +204,10 @@ pub(crate) struct Tell {
     #[arg(long, value_name = "AGENT")]
     pub(crate) to: Option<String>,
 
+    /// Waits for the first words that are said after it, and shows them.
+    #[arg(long)]
+    pub(crate) wait: bool,
+
     #[command(flatten)]
     pub(crate) at: At,
 }

@@ -361,7 +361,11 @@ the agent tools names a toolbox that there is not: fils; hint: the nearest are f
 fn agents_of_a_session_are_listed_and_spoken_to_while_they_work() {
     let gate = Gate::default();
     let reads = calls("read_file", json!({"path": "notes.txt"})).wait_at(0, &gate);
-    let (desk, server) = (desk(), serve([gives("scout", "Read the notes."), reads, reports("Herons."), says("Done.")]));
+    let done = json!({"status": "completed", "summary": "Herons."});
+    let reports = Script::new().text("Almost there.").call("task_complete", done).usage(usage());
+    // One message is placed at a time.
+    let again = calls("read_file", json!({"path": "notes.txt"}));
+    let (desk, server) = (desk(), serve([gives("scout", "Read the notes."), reads, again, reports, says("Done.")]));
     let args = ["run", "Ask them.", "--session", "s", "--trust", "--retries=0", "-q"];
     let child = desk.asking(&server, &args).spawn().expect("the command starts");
     desk.await_in("s", "scout-read-1");
@@ -379,8 +383,14 @@ fn agents_of_a_session_are_listed_and_spoken_to_while_they_work() {
         "whoever works in the session hears it\n",
     );
     desk.await_in("s", "Hurry.");
+    let asks = ["sessions", "tell", "s", "How far are you?", "--to", "scout-read-1", "--wait"];
+    let asking = desk.asking(&server, &asks).spawn().expect("the command starts");
+    desk.await_in("s", "How far are you?");
     gate.open();
+    end(asking).check(0, "Almost there.\n", "whoever works in the session hears it\n");
     end(child).check(0, "Done.\n", "");
+    let late = desk.see(&["sessions", "tell", "s", "And now?", "--wait"]);
+    assert_eq!((late.code, late.stdout.as_str()), (Some(2), ""), "{late:?}");
     assert!(sent(&server)[2].contains("Hurry."), "the scout hears it, {}", sent(&server)[2]);
     let listed = desk.out(&["agents", "list", "--session", "s", "--json"]);
     assert!(listed.contains(r#""agent":"scout-read-1""#) && listed.contains(r#""state":"finished""#), "{listed}");

@@ -49,6 +49,7 @@ impl Report {
                 missing.push(
                     "`.git/hooks`, `.git/config` and `.adjutant` below the root can be written; bwrap holds it".into(),
                 );
+                missing.push("a process that left its group goes on if this program is killed; bwrap ends it".into());
                 ("landlock", enforced)
             }
             By::Bwrap { .. } => {
