@@ -7,7 +7,7 @@ use std::{
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Edits, Files, Git, Plan, Rules, Sandbox, Shell, Undo, ask_user},
+    toolkit::{AccessMode, Edits, Fetch, Files, Git, Plan, Rules, Sandbox, Shell, Undo, ask_user},
     tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use crate::{exit::Exit, file, problem::Problem};
 
 /// The names of the toolboxes.
-pub(crate) const BOXES: [&str; 6] = ["files", "edits", "shell", "git", "plan", "ask_user"];
+pub(crate) const BOXES: [&str; 7] = ["files", "edits", "shell", "git", "fetch", "plan", "ask_user"];
 /// The rules of a directory.
 const PROJECT: &str = ".adjutant/rules";
 
@@ -55,6 +55,7 @@ impl Hands {
         if file.symlink_metadata().is_ok_and(|it| it.is_file()) {
             hands.read(&file, PROJECT, is_trusted)?;
         }
+        hands.boxes.push(Fetch::new().rules(hands.rules.clone()).toolbox());
         Ok(hands)
     }
 

@@ -7,6 +7,8 @@ mod change;
 mod digest;
 mod edits;
 mod error;
+#[cfg(feature = "fetch")]
+mod fetch;
 mod files;
 #[cfg(all(feature = "shell", unix))]
 mod git;
@@ -22,6 +24,8 @@ pub use ask::ask_user;
 pub use change::FileChange;
 pub use edits::Edits;
 pub use error::{Error, ErrorKind};
+#[cfg(feature = "fetch")]
+pub use fetch::Fetch;
 pub use files::Files;
 #[cfg(all(feature = "shell", unix))]
 pub use git::Git;

@@ -21,8 +21,9 @@ use serde_json::{Value, json};
 use crate::{Error, ErrorKind};
 use about::{About, Class};
 use line::Simple;
+use pattern::Subject;
+pub(crate) use pattern::fits_host;
 pub use pattern::{Decision, Rule};
-use pattern::{Subject, fits_host};
 
 /// The largest number of rules.
 const MAX_RULES: usize = 1_000;

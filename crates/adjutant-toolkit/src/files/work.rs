@@ -34,7 +34,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Fails if someone wishes to stop.
-pub(super) fn go_on(stop: &Cancel) -> Result<(), ToolError> {
+pub(crate) fn go_on(stop: &Cancel) -> Result<(), ToolError> {
     if stop.is_cancelled() {
         return Err(ToolError::new(ToolErrorKind::Cancelled, "stopped before it was finished"));
     }

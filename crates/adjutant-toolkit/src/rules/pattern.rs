@@ -225,7 +225,7 @@ impl Paths {
 }
 
 /// True if a host is of this pattern: itself, `*.example.org` for all below, `*` for all.
-pub(super) fn fits_host(pattern: &str, host: &str) -> bool {
+pub(crate) fn fits_host(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix('*') {
         Some("") => true,
         Some(below) => host.ends_with(below),
