@@ -150,6 +150,13 @@ fn killed_forgets_nobody_when_its_process_is_killed_ten_times() {
 }
 
 #[test]
+fn own_host_has_the_parts_that_its_manifest_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let expect = "without them: no provider is called \"house\"\nThere are 40 euros, and we close at 18.\n";
+    assert_eq!(printed("own_host", &[&folder.path().to_string_lossy()]), expect);
+}
+
+#[test]
 fn window_and_typed_keep_what_they_promise_when_they_run() {
     check("window", None, "371 KB in 21 turns; every request fits: true\nThey are all much the same.\n");
     check("typed", None, "Ada owes 1200 cents, after 4 requests\n");

@@ -9,6 +9,7 @@ mod folder;
 mod leads;
 mod member;
 mod models;
+mod parts;
 mod pattern;
 mod prompter;
 mod reflecting;
@@ -24,6 +25,7 @@ use adjutant_llm::{Model, Options};
 
 pub use builder::EngineBuilder;
 pub use models::Models;
+pub use parts::Parts;
 pub use store::Store;
 
 use crate::{

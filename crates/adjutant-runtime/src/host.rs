@@ -1,6 +1,7 @@
 //! The process of one agent: it builds the agent of a workspace, serves it on loopback, and ends when it is asked to.
 
 mod log;
+mod program;
 mod signals;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
@@ -11,10 +12,12 @@ use uuid::Uuid;
 
 use self::{log::Log, signals::Signals};
 use crate::{
-    Credentials, Engine, Error, ErrorKind, Reason, Resolved, Status, Workspace,
+    Credentials, Engine, Error, ErrorKind, Parts, Reason, Resolved, Status, Workspace,
     files::{self, Sync},
     http::{Server, ServerOptions},
 };
+
+pub use program::{main, part_names};
 
 /// The file of a workspace that tells where its agent listens.
 const FILE: &str = "host.json";
@@ -43,18 +46,26 @@ pub struct HostFile {
 pub struct HostOptions {
     /// The time that runs have to end, once the agent is to stop.
     pub grace: Duration,
+    /// The parts that a manifest may name.
+    pub parts: Parts,
 }
 
 impl HostOptions {
-    /// 10 seconds of grace.
+    /// 10 seconds of grace, and the parts that are there anyway.
     pub fn new() -> Self {
-        Self { grace: Duration::from_secs(10) }
+        Self { grace: Duration::from_secs(10), parts: Parts::new() }
     }
 
     /// Sets how long runs have to end, once the agent is to stop.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
-        Self { grace }
+        Self { grace, ..self }
+    }
+
+    /// Sets the parts that a manifest may name.
+    #[must_use]
+    pub fn parts(self, parts: Parts) -> Self {
+        Self { parts, ..self }
     }
 }
 
@@ -107,7 +118,7 @@ pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error
 async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &Log) -> Result<(), Error> {
     let mut signals = Signals::listen()?;
     let serving = async {
-        let engine = engine_of(workspace).await?;
+        let engine = engine_of(workspace, options.parts.clone()).await?;
         let agent = Arc::clone(&engine.resolved().manifest.name);
         let prompter = engine.prompter();
         let heard = log.clone();
@@ -137,10 +148,10 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
     Ok(())
 }
 
-async fn engine_of(workspace: &Workspace) -> Result<Engine, Error> {
+async fn engine_of(workspace: &Workspace, parts: Parts) -> Result<Engine, Error> {
     let resolved: Resolved = workspace.prepared()?.resolved;
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-    let builder = Engine::builder(resolved).workspace(workspace.clone()).credentials(credentials);
+    let builder = Engine::builder(resolved).workspace(workspace.clone()).credentials(credentials).parts(parts);
     // The program that started the process marked it, and has looked at the agent's wants.
     let is_started = std::env::var_os(START_VARIABLE).is_some();
     if is_started { builder.trusted().build().await } else { builder.build().await }

@@ -27,10 +27,10 @@ mod workspace;
 
 pub use backend::{Backend, Instance, Loaded, Logs};
 pub use credentials::Credentials;
-pub use engine::{Engine, EngineBuilder, Models, Store};
+pub use engine::{Engine, EngineBuilder, Models, Parts, Store};
 pub use error::{Error, ErrorKind};
 pub use home::{Desired, Entries, Entry, Goal, Home, Operator};
-pub use manifest::{Manifest, Overrides, Resolved};
+pub use manifest::{Manifest, Overrides, PartNames, Resolved};
 pub use prompt::{Lead, Prompter};
 pub use provenance::Provenance;
 pub use status::{Reason, Status, StatusTracker, StatusWatch};

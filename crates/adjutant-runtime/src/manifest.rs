@@ -13,6 +13,7 @@ mod model;
 mod near;
 mod needs;
 mod node;
+mod parts;
 mod path;
 mod place;
 mod problem;
@@ -41,6 +42,7 @@ pub use agent::{
 pub use amount::{Bytes, Span};
 pub use load::Loaded;
 pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec};
+pub use parts::PartNames;
 pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, SessionSpec, StoreKind, StoreSpec};
 pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, Wants, manifest};
+use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, Wants, host, manifest};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::place::AgentFolder;
+use super::place::{AgentFolder, host_program};
 use crate::{
     args::agent::{Changes, Create},
     consent::Consent,
@@ -58,7 +58,15 @@ pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
         let problem = Problem::new(Exit::Usage, format!("there is no manifest here: {}", file.display()));
         return Err(problem.hint("`adjutant init` writes one that runs at once"));
     }
-    Manifest::load(file, |name| std::env::var(name).ok()).map_err(|problems| wrong(&problems))
+    let lookup = |name: &str| std::env::var(name).ok();
+    let loaded = match host_program() {
+        Some(program) => {
+            let names = host::part_names(&program).map_err(|error| of_runtime(&error))?;
+            Manifest::load_with(file, lookup, &names)
+        }
+        None => Manifest::load(file, lookup),
+    };
+    loaded.map_err(|problems| wrong(&problems))
 }
 
 /// Tells all but the last thing that is wrong, in their order; that one is the problem.

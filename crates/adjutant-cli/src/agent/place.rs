@@ -17,6 +17,14 @@ const VARIABLE: &str = "ADJUTANT_HOME";
 /// The folder of agents in a project.
 const FOLDER: &str = ".adjutant/run";
 
+/// The variable that names a program of the user's own, which runs the agents.
+const HOST: &str = "ADJUTANT_HOST";
+
+/// The program that runs the agents, if it is not this one.
+pub(crate) fn host_program() -> Option<PathBuf> {
+    std::env::var_os(HOST).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// A folder of agents.
 pub(crate) struct AgentFolder {
     pub(crate) home: Home,
@@ -90,7 +98,7 @@ impl AgentFolder {
         // A newer program runs the agents that an older one made; which one runs them is told by their provenance.
         let options = ProcessOptions::new().host_change(HostChange::Accept);
         let options = options.trust(Trust::Store(self.trusted.clone()));
-        let backend = Process::new(self.home.root(), None, options).map_err(|error| of_runtime(&error))?;
+        let backend = Process::new(self.home.root(), host_program(), options).map_err(|error| of_runtime(&error))?;
         Ok(Arc::new(backend))
     }
 }

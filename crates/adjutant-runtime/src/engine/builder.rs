@@ -1,8 +1,8 @@
 //! An engine in the making: what is resolved, and what an application gives beside it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use adjutant_agent::{Logger, Middleware, Recovery, Sessions, effects::EffectRegistry};
+use adjutant_agent::{Middleware, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
 use adjutant_providers::{Origin, Provider};
 use adjutant_skills::Skills;
@@ -16,6 +16,7 @@ use super::{
     leads::Leads,
     member::Member,
     models::Models,
+    parts::Parts,
     store::Store,
     toolbox::Piece,
     tooling::{Given, Tooling},
@@ -33,11 +34,7 @@ pub struct EngineBuilder {
     workspace: Option<Workspace>,
     credentials: Credentials,
     world: Arc<dyn World>,
-    models: BTreeMap<Arc<str>, Arc<dyn Model>>,
-    effects: EffectRegistry,
-    toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
-    middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
-    providers: Vec<Provider>,
+    parts: Parts,
     origin: Origin,
     chosen_from: Option<Models>,
     store: Option<Store>,
@@ -51,14 +48,7 @@ impl EngineBuilder {
             workspace: None,
             credentials: Credentials::none(),
             world: Arc::new(SystemWorld),
-            models: BTreeMap::new(),
-            effects: adjutant_context::register(EffectRegistry::default()),
-            toolboxes: BTreeMap::new(),
-            middleware: BTreeMap::from([
-                ("logger".into(), Arc::new(Logger) as Arc<dyn Middleware>),
-                ("recovery".into(), Arc::new(Recovery)),
-            ]),
-            providers: Vec::new(),
+            parts: Parts::new(),
             origin: Origin::File,
             chosen_from: None,
             store: None,
@@ -81,9 +71,14 @@ impl EngineBuilder {
         Self { world: Arc::new(world), ..self }
     }
 
+    /// Takes these parts, in the place of those that were given before.
+    pub fn parts(self, parts: Parts) -> Self {
+        Self { parts, ..self }
+    }
+
     /// Takes this model wherever the manifest names one of this name.
     pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
-        self.models.insert(name.into(), Arc::new(model));
+        self.parts = self.parts.model(name, model);
         self
     }
 
@@ -102,26 +97,21 @@ impl EngineBuilder {
         Self { skills: Some(skills), ..self }
     }
 
-    /// Sets the kinds of effects that the manifest may name; those that come with the agent without it.
-    pub fn effects(self, effects: EffectRegistry) -> Self {
-        Self { effects, ..self }
-    }
-
     /// Adds a toolbox that the manifest may name, in the place of one of that name.
     pub fn toolbox(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
-        self.toolboxes.insert(name.into(), Arc::new(toolbox));
+        self.parts = self.parts.toolbox(name, toolbox);
         self
     }
 
     /// Adds a middleware that the manifest may name, in the place of one of that name: `logger`, `recovery`.
     pub fn middleware(mut self, name: impl Into<Arc<str>>, middleware: impl Middleware + 'static) -> Self {
-        self.middleware.insert(name.into(), Arc::new(middleware));
+        self.parts = self.parts.middleware(name, middleware);
         self
     }
 
     /// Adds a provider of models, in the place of one of that name.
     pub fn provider(mut self, provider: Provider) -> Self {
-        self.providers.push(provider);
+        self.parts = self.parts.provider(provider);
         self
     }
 
@@ -142,7 +132,8 @@ impl EngineBuilder {
     /// not what was pinned, `Storage` if a store or a folder cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
         let is_used = self.uses_folder();
-        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, middleware, .. } = self;
+        let Self { resolved, workspace, credentials, world, parts, .. } = self;
+        let Parts { models, effects, toolboxes, middleware, providers } = parts;
         let manifest = &resolved.manifest;
         let first = entry(manifest)?;
         let (folder, workspace) = Folder::of(workspace, is_used)?;
@@ -152,7 +143,7 @@ impl EngineBuilder {
         };
         let chosen_from = match self.chosen_from {
             Some(chosen_from) => chosen_from,
-            None => Models::of(manifest, &credentials, self.providers, Arc::clone(&world), self.origin)?,
+            None => Models::of(manifest, &credentials, providers, Arc::clone(&world), self.origin)?,
         };
         let mut models = chosen_from.given(models);
         let given = Given {
@@ -204,7 +195,7 @@ impl EngineBuilder {
     fn uses_folder(&self) -> bool {
         let manifest = &self.resolved.manifest;
         let keeps = self.store.is_none() || manifest.agents.iter().any(|agent| agent.reflections.is_some());
-        keeps || !self.toolboxes.contains_key("files") || !manifest.process_tools.is_empty()
+        keeps || !self.parts.toolboxes.contains_key("files") || !manifest.process_tools.is_empty()
     }
 }
 

@@ -17,7 +17,7 @@ use adjutant_agent::effects::EffectRegistry;
 use adjutant_providers::{Chooser, Provider};
 
 use super::{
-    Manifest, near,
+    Manifest, PartNames, near,
     node::{At, Mark, Node},
     path::{self, Kind},
     problem::{Problem, Problems, quoted},
@@ -29,6 +29,8 @@ use super::{
 pub(super) struct Around {
     /// The variables of addresses that are set: behind an address of one's own, any model may be.
     addresses: BTreeSet<String>,
+    /// What the program that runs it knows beside what is there anyway.
+    parts: PartNames,
     /// The folders in which programs are looked for.
     path: Option<String>,
 }
@@ -76,11 +78,11 @@ pub(super) fn check(
 
 impl Around {
     /// Reads the surroundings that these providers, and those that are known, depend on.
-    pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>) -> Self {
+    pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>, parts: &PartNames) -> Self {
         let own = manifest.providers.iter().filter_map(|it| Some(it.get("base_url_variable")?.as_str()?.to_owned()));
         let names = Provider::known().map(|it| it.base_url_variable).chain(own);
         let is_set = |name: &String| !name.is_empty() && lookup(name).is_some_and(|it| !it.trim().is_empty());
-        Self { addresses: names.filter(is_set).collect(), path: lookup("PATH") }
+        Self { addresses: names.filter(is_set).collect(), path: lookup("PATH"), parts: parts.clone() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Manifest, ModelChoice, Overrides, Resolved, check,
+    Manifest, ModelChoice, Overrides, PartNames, Resolved, check,
     check::Around,
     file, needs,
     node::Node,
@@ -35,7 +35,21 @@ impl Manifest {
     /// # Errors
     /// Everything that is wrong with it, with file, line and column, at most fifty.
     pub fn load(path: impl AsRef<Path>, lookup: impl Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
-        load(path.as_ref(), None, &lookup)
+        load(path.as_ref(), None, &lookup, &PartNames::default())
+    }
+
+    /// Reads a manifest that may name these parts: those of the program that is to run it.
+    ///
+    /// The parameters of effects are checked by that program, when it begins.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub fn load_with(
+        path: impl AsRef<Path>,
+        lookup: impl Fn(&str) -> Option<String>,
+        names: &PartNames,
+    ) -> Result<Loaded, Problems> {
+        load(path.as_ref(), None, &lookup, names)
     }
 
     /// Reads a manifest from a text that is, or will be, that of this file.
@@ -47,7 +61,7 @@ impl Manifest {
         path: impl AsRef<Path>,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Loaded, Problems> {
-        load(path.as_ref(), Some(text), &lookup)
+        load(path.as_ref(), Some(text), &lookup, &PartNames::default())
     }
 
     /// The agent that prompts go to.
@@ -56,13 +70,13 @@ impl Manifest {
     }
 }
 
-fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>) -> Result<Loaded, Problems> {
+fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>, names: &PartNames) -> Result<Loaded, Problems> {
     let mut problems = Problems::default();
     let Some(file::ManifestTree { mut root, mut sources }) = file::load(path, text, lookup, &mut problems) else {
         return Err(problems.sorted());
     };
     shape::normalise(&mut root, &mut sources, &mut problems);
-    let around = |manifest: &Manifest| Around::new(manifest, lookup);
+    let around = |manifest: &Manifest| Around::new(manifest, lookup, names);
     let (manifest, around, warnings) = meant(root.clone(), around, problems)?;
     Ok(Loaded { manifest, sources, warnings: warnings.sorted().into_list(), tree: root, around })
 }

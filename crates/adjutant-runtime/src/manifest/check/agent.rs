@@ -1,6 +1,6 @@
 //! The checks of one agent by itself.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use adjutant_agent::effects::EffectSpec;
 use serde_json::Value;
@@ -18,6 +18,8 @@ use crate::manifest::{
 const MAX_AGENTS: usize = 256;
 /// The names that a toolbox may have.
 const TOOLBOXES: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
+/// What may surround runs.
+const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
 /// The largest number of bytes of a result that a model may see.
 const MAX_RESULT: u64 = 16 << 20;
 
@@ -47,6 +49,15 @@ fn one(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, at: At
     compaction(check, agent, at.key("compaction"));
     let surroundings = agent.middleware.iter().enumerate();
     check.differ(surroundings.map(|(n, name)| (&**name, at.key("middleware").item(n))), "a middleware of this agent");
+    let known = &check.around.parts;
+    for (n, name) in agent.middleware.iter().enumerate() {
+        check.known(
+            name,
+            MIDDLEWARE.into_iter().chain(names_of(&known.middleware)),
+            at.key("middleware").item(n),
+            "middleware",
+        );
+    }
     access(check, &agent.access, at.key("access"));
     limits(check, agent, at);
     model::budget(check, &agent.budget, at.key("budget"));
@@ -120,9 +131,11 @@ fn toolboxes(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, 
     let has_reflections = agent.reflections.is_some();
     for (n, choice) in agent.toolboxes.iter_mut().enumerate() {
         let name = Arc::clone(name(choice));
-        check.known(&name, TOOLBOXES, place(n), "toolbox");
+        let known = &check.around.parts;
+        check.known(&name, TOOLBOXES.into_iter().chain(names_of(&known.toolboxes)), place(n), "toolbox");
         let lacks = match &*name {
             "board" if manifest.board.is_none() => "`board` of the manifest",
+            name if known.toolboxes.contains(name) => "",
             "notes" if manifest.notes.is_none() => "`notes` of the manifest",
             "memory" if manifest.memory.is_none() => "`memory` of the manifest",
             "reflections" if !has_reflections => "`reflections` of the agent",
@@ -133,6 +146,10 @@ fn toolboxes(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, 
             toolbox(check, spec, boxes.item(n));
         }
     }
+}
+
+fn names_of(names: &BTreeSet<String>) -> impl Iterator<Item = &str> {
+    names.iter().map(String::as_str)
 }
 
 fn name(choice: &ToolboxChoice) -> &Arc<str> {
@@ -195,8 +212,11 @@ fn compaction(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
 fn effects(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
     for (n, effect) in agent.effects.iter().enumerate() {
         let at = at.item(n);
-        let kinds: Vec<String> = check.effects.kinds().map(str::to_owned).collect();
-        if !check.known(&effect.kind, kinds.iter().map(String::as_str), at.key("kind"), "effect of kind") {
+        let own: Vec<String> = check.effects.kinds().map(str::to_owned).collect();
+        let known = &check.around.parts;
+        let kinds = own.iter().map(String::as_str).chain(names_of(&known.effects));
+        let is_known = check.known(&effect.kind, kinds, at.key("kind"), "effect of kind");
+        if !is_known || !own.iter().any(|kind| **kind == *effect.kind) {
             continue;
         }
         let spec = EffectSpec { kind: Arc::clone(&effect.kind), params: effect.params.clone() };

@@ -163,6 +163,12 @@ pub(super) fn choice(check: &mut Check<'_>, choice: &ModelChoice, at: At<'_>) {
 /// The name of a model.
 fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
     let Some(chooser) = &check.chooser else { return };
+    let parts = &check.around.parts;
+    if parts.models.contains(name)
+        || name.split_once('/').is_some_and(|(provider, _)| parts.providers.contains(provider))
+    {
+        return;
+    }
     if let Err(error) = chooser.model(name) {
         let message = error.message();
         let (message, hint) = message.split_once("; hint: ").map_or((message, None), |(it, hint)| (it, Some(hint)));

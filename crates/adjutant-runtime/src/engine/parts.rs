@@ -1,0 +1,105 @@
+//! The parts that a program brings: a manifest may name them as it names those that are there anyway.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use adjutant_agent::{Effect, Logger, Middleware, Recovery, effects::EffectRegistry};
+use adjutant_llm::Model;
+use adjutant_providers::Provider;
+use adjutant_tool::Toolbox;
+use serde::de::DeserializeOwned;
+
+use crate::manifest::PartNames;
+
+/// The parts that a program brings, by the names that a manifest may use.
+///
+/// A program that is host and operator in one gives them to [`EngineBuilder::parts`](crate::EngineBuilder::parts) or to
+/// [`host::main`](crate::host::main), and their [`names`](Self::names) to [`Manifest::load_with`](crate::Manifest::load_with).
+#[derive(Clone)]
+pub struct Parts {
+    pub(super) models: BTreeMap<Arc<str>, Arc<dyn Model>>,
+    pub(super) effects: EffectRegistry,
+    pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
+    pub(super) providers: Vec<Provider>,
+}
+
+impl Parts {
+    /// The parts that are there anyway: the effects that come with the agent, the middleware `logger` and `recovery`.
+    pub fn new() -> Self {
+        Self {
+            models: BTreeMap::new(),
+            effects: adjutant_context::register(EffectRegistry::default()),
+            toolboxes: BTreeMap::new(),
+            middleware: BTreeMap::from([
+                ("logger".into(), Arc::new(Logger) as Arc<dyn Middleware>),
+                ("recovery".into(), Arc::new(Recovery)),
+            ]),
+            providers: Vec::new(),
+        }
+    }
+
+    /// Takes this model wherever a manifest names one of this name.
+    #[must_use]
+    pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
+        self.models.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Adds a kind of effect that is what its parameters are read into, in the place of one that has that name.
+    #[must_use]
+    pub fn effect<E: Effect + DeserializeOwned + 'static>(mut self, kind: impl Into<Arc<str>>) -> Self {
+        self.effects = self.effects.register_type::<E>(kind);
+        self
+    }
+
+    /// Adds a toolbox, in the place of one of that name.
+    #[must_use]
+    pub fn toolbox(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
+        self.toolboxes.insert(name.into(), Arc::new(toolbox));
+        self
+    }
+
+    /// Adds a middleware, in the place of one of that name.
+    #[must_use]
+    pub fn middleware(mut self, name: impl Into<Arc<str>>, middleware: impl Middleware + 'static) -> Self {
+        self.middleware.insert(name.into(), Arc::new(middleware));
+        self
+    }
+
+    /// Adds a provider of models, in the place of one of that name.
+    #[must_use]
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.providers.push(provider);
+        self
+    }
+
+    /// The names of all of them.
+    pub fn names(&self) -> PartNames {
+        fn of<T>(map: &BTreeMap<Arc<str>, T>) -> BTreeSet<String> {
+            map.keys().map(|name| name.to_string()).collect()
+        }
+        PartNames {
+            models: of(&self.models),
+            effects: self.effects.kinds().map(str::to_owned).collect(),
+            toolboxes: of(&self.toolboxes),
+            middleware: of(&self.middleware),
+            providers: self.providers.iter().map(|provider| provider.name.clone()).collect(),
+        }
+    }
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Parts").field(&self.names()).finish()
+    }
+}
