@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     digest::Digest,
-    files::{MAX_FILE, Root, open_regular, show},
+    files::{MAX_FILE, Root, copy::close, open_regular, show},
 };
 
 /// The kind of the note that tells of a file which is about to be changed.
@@ -141,6 +141,13 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
     Ok(Some(Present { digest: Digest::of(&bytes), bytes, permissions }))
 }
 
+impl Present {
+    /// Its permission bits.
+    pub(crate) fn mode(&self) -> u32 {
+        mode(&self.permissions)
+    }
+}
+
 impl Change {
     pub(crate) fn new(path: PathBuf, before: Option<Present>, after: Option<Vec<u8>>) -> Self {
         Self { path, before, after, like: None }
@@ -160,7 +167,7 @@ impl Change {
             path: self.path.to_string_lossy().into_owned(),
             before: self.before.as_ref().map(|it| it.digest.clone()),
             after: self.after.as_ref().map(|it| Digest::of(it)),
-            mode: self.before.as_ref().map(|it| mode(&it.permissions)),
+            mode: self.before.as_ref().map(Present::mode),
             folders: u32::try_from(made).unwrap_or(u32::MAX),
         }
     }
@@ -294,16 +301,6 @@ fn without_rights(permissions: Permissions) -> Permissions {
 fn without_rights(permissions: Permissions) -> Permissions {
     permissions
 }
-
-/// A new file is for its owner alone.
-#[cfg(unix)]
-fn close(options: &mut OpenOptions) {
-    use cap_std::fs::OpenOptionsExt;
-    options.mode(0o600);
-}
-
-#[cfg(not(unix))]
-fn close(_: &mut OpenOptions) {}
 
 #[cfg(unix)]
 fn mode(permissions: &Permissions) -> u32 {

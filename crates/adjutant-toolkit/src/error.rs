@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Root,
     /// A rule or a mode cannot be read: the message tells which line, and how rules are written.
     Rule,
-    /// Files cannot be put back: the message tells which, and why.
+    /// Files cannot be put back, or copied: the message tells which, and why.
     Undo,
 }
 

@@ -1,5 +1,6 @@
 //! Read-only tools for the files below one folder. What they may open is decided in `root.rs` alone.
 
+pub(crate) mod copy;
 mod glob;
 mod grep;
 mod hits;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use adjutant_tool::Tools;
 
 use crate::{Error, ErrorKind, digest::Digest};
+pub(crate) use copy::Copied;
 use list::ListFiles;
 use read::ReadFile;
 pub(crate) use root::{Root, open_regular};
@@ -92,6 +94,11 @@ impl Files {
 
     pub(crate) fn root(&self) -> &Root {
         &self.root
+    }
+
+    /// The folder, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A file was read or written, or is gone.

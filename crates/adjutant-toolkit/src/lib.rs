@@ -35,4 +35,4 @@ pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
 pub use sandbox::{Network, Report, Sandbox};
 #[cfg(all(feature = "shell", unix))]
 pub use shell::Shell;
-pub use undo::Undo;
+pub use undo::{ForkedFiles, Undo};

@@ -12,8 +12,9 @@ use cap_std::{ambient_authority, fs::Dir};
 
 use crate::{
     Error, ErrorKind, Files,
-    change::{Change, FileChange, place, present, put, remove},
+    change::{Change, FileChange, Present, place, present, put, remove},
     digest::Digest,
+    files::{Copied, copy},
 };
 
 /// The largest number of bytes that one folder keeps.
@@ -25,6 +26,21 @@ const MAX_KEPT: u64 = 4 * 1024 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Undo {
     folder: Arc<PathBuf>,
+}
+
+/// The files of a folder as an agent had them, in another folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ForkedFiles {
+    /// The number of files.
+    pub files: u64,
+    /// The number of their bytes.
+    pub bytes: u64,
+    /// What was not copied: pipes and the like, what may not be read, where agents are kept, and a `.git` that only names a
+    /// repository elsewhere.
+    pub left_out: Vec<PathBuf>,
+    /// The files that the agent had otherwise: they were changed since by somebody else, and what was there is not kept.
+    pub other: Vec<PathBuf>,
 }
 
 /// What putting a file back means.
@@ -42,18 +58,15 @@ impl Undo {
 
     /// Keeps what these changes are about to replace.
     pub(crate) fn keep(&self, changes: &[Change]) -> Result<(), ToolError> {
-        let kept = changes.iter().filter_map(|change| change.before.as_ref()).try_for_each(|before| {
-            let Some(name) = before.digest.name() else { return Ok(()) };
-            self.put(name, &before.bytes)
-        });
+        let kept = changes.iter().filter_map(|change| change.before.as_ref()).try_for_each(|before| self.put(before));
         kept.map_err(|error| {
             let message = format!("no file was changed, because what is there cannot be kept for an undo: {error}");
             ToolError::failed(message)
         })
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let dir = self.open(true)?;
+    fn put(&self, Present { digest, bytes, .. }: &Present) -> io::Result<()> {
+        let (Some(name), dir) = (digest.name(), self.open(true)?) else { return Ok(()) };
         if dir.symlink_metadata(name).is_ok() {
             return Ok(());
         }
@@ -82,7 +95,8 @@ impl Undo {
     /// the files that are now other than before the call.
     ///
     /// A file that the agent created is deleted, with the folders that were made for it if nothing else is in them. All
-    /// is looked at before anything is written. It blocks its thread.
+    /// is looked at before anything is written, and what is there now is kept where there is room: [`fork`](Self::fork) finds
+    /// it. It blocks its thread.
     ///
     /// # Errors
     /// `Undo` if a file was changed since by somebody else, if what was there is not kept, or if a file cannot be
@@ -101,18 +115,13 @@ impl Undo {
             return Err(Error::new(ErrorKind::Undo, format!("nothing was put back: {}", problems.join("; "))));
         }
         let mut done = Vec::new();
-        for (path, restore) in plan {
-            let dir = files.root().dir();
-            let restored = match restore {
-                Restore::Nothing => continue,
-                Restore::Put(bytes, mode) => put(dir, &path, &bytes, permissions(mode)),
-                Restore::Delete(folders) => remove(dir, &path).map(|()| {
-                    let made = path.ancestors().skip(1).take(folders as usize);
-                    // A folder that holds something else stays.
-                    made.take_while(|folder| dir.remove_dir(folder).is_ok()).for_each(drop);
-                }),
-            };
-            if let Err(error) = restored {
+        for (path, (restore, now)) in plan {
+            if matches!(restore, Restore::Nothing) {
+                continue;
+            }
+            // Where there is no room for it, putting back comes first: a copy says what it has not.
+            let _ = now.map_or(Ok(()), |now| self.put(&now));
+            if let Err(error) = restore.perform(files, &path) {
                 let message = format!("{} cannot be put back: {error}; put back before it: {done:?}", path.display());
                 return Err(Error::new(ErrorKind::Undo, message).with_source(error));
             }
@@ -121,8 +130,74 @@ impl Undo {
         Ok(done)
     }
 
-    fn plan(&self, files: &Files, path: &str, changes: &[&FileChange]) -> Result<Restore, String> {
-        let Some(first) = changes.first() else { return Ok(Restore::Nothing) };
+    /// Copies a folder into another one, which is new or empty, with its files as the agent had them between two parts of
+    /// its changes, which stand in the order of the log: behind `until` and before `since`.
+    ///
+    /// Everything is copied, what is hidden or ignored and `.git` too; links stay links. The copy has at most 200,000
+    /// entries and 4 GiB. Nothing is changed in the folder itself. It blocks its thread.
+    ///
+    /// # Errors
+    /// `Root` if the other folder cannot be made, is not empty, or is part of the first one or the other way round; `Undo` if
+    /// something cannot be copied: nothing is left of the copy then.
+    pub fn fork(
+        &self,
+        files: &Files,
+        until: &[FileChange],
+        since: &[FileChange],
+        to: impl AsRef<Path>,
+    ) -> Result<ForkedFiles, Error> {
+        let (made, is_new) = beside(files, to.as_ref())?;
+        let copied = copy::all(files.root(), made.root().dir());
+        let forked = copied.and_then(|Copied { files, bytes, left_out }| {
+            Ok(ForkedFiles { files, bytes, left_out, other: self.turn(&made, until, since)? })
+        });
+        forked.map_err(|error| {
+            // What cannot be removed either stays: it is in nobody's way.
+            let _ = copy::clear(made.root().dir());
+            if is_new {
+                let _ = fs::remove_dir(made.path());
+            }
+            Error::new(ErrorKind::Undo, format!("the files cannot be copied: {error}")).with_source(error)
+        })
+    }
+
+    /// Makes the files of a copy as they were, and gives those for which that cannot be.
+    fn turn(&self, copy: &Files, until: &[FileChange], since: &[FileChange]) -> io::Result<Vec<PathBuf>> {
+        let mut wanted: BTreeMap<&str, (Option<&Digest>, Option<u32>, u32)> = BTreeMap::new();
+        for change in until {
+            wanted.insert(&change.path, (change.after.as_ref(), change.mode, 0));
+        }
+        let mut first: BTreeMap<&str, (Option<&Digest>, Option<u32>, u32)> = BTreeMap::new();
+        for change in since {
+            let first = first.entry(&change.path).or_insert((change.before.as_ref(), change.mode, 0));
+            first.2 = first.2.max(change.folders);
+        }
+        wanted.extend(first);
+        let mut other = Vec::new();
+        for (path, (digest, mode, folders)) in wanted {
+            let found = place(copy.root(), path).and_then(|place| Ok((present(copy.root(), &place)?, place)));
+            let restore = match (found, digest) {
+                (Ok((now, at)), digest) if at == Path::new(path) && now.as_ref().map(|it| &it.digest) == digest => {
+                    continue;
+                }
+                (Ok((_, at)), None) if at == Path::new(path) => Some(Restore::Delete(folders)),
+                (Ok((now, at)), Some(digest)) if at == Path::new(path) => {
+                    let mode = mode.or(now.map(|it| it.mode()));
+                    self.kept(digest).ok().map(|bytes| Restore::Put(bytes, mode))
+                }
+                _ => None,
+            };
+            match restore {
+                Some(restore) => restore.perform(copy, Path::new(path))?,
+                None => other.push(PathBuf::from(path)),
+            }
+        }
+        Ok(other)
+    }
+
+    /// What putting back a file means, and what is there now.
+    fn plan(&self, files: &Files, path: &str, changes: &[&FileChange]) -> Result<(Restore, Option<Present>), String> {
+        let Some(first) = changes.first() else { return Ok((Restore::Nothing, None)) };
         let place = place(files.root(), path).map_err(|error| error.message.to_string())?;
         if place != Path::new(path) {
             return Err("a link leads elsewhere now".to_owned());
@@ -130,7 +205,7 @@ impl Undo {
         let now = present(files.root(), &place).map_err(|error| error.message.to_string())?;
         let found = now.as_ref().map(|it| &it.digest);
         if found == first.before.as_ref() {
-            return Ok(Restore::Nothing);
+            return Ok((Restore::Nothing, None));
         }
         // An earlier undo, or a crash between a note and its change, may have left it in any state that the log knows.
         if changes.iter().all(|change| found != change.after.as_ref() && found != change.before.as_ref()) {
@@ -138,15 +213,56 @@ impl Undo {
         }
         let Some(wanted) = &first.before else {
             let made: u32 = changes.iter().map(|change| change.folders).max().unwrap_or_default();
-            return Ok(Restore::Delete(made));
+            return Ok((Restore::Delete(made), now));
         };
-        let name = wanted.name().ok_or("the log names no digest")?;
+        Ok((Restore::Put(self.kept(wanted)?, first.mode), now))
+    }
+
+    /// The bytes that are kept under this digest.
+    fn kept(&self, digest: &Digest) -> Result<Vec<u8>, String> {
+        let name = digest.name().ok_or("the log names no digest")?;
         let kept = self.open(false).and_then(|dir| dir.read(name));
         let bytes = kept.map_err(|error| format!("what was there is not kept: {error}"))?;
-        if Digest::of(&bytes) != *wanted {
-            return Err("what was kept is damaged".to_owned());
+        if Digest::of(&bytes) == *digest { Ok(bytes) } else { Err("what was kept is damaged".to_owned()) }
+    }
+}
+
+impl Restore {
+    fn perform(self, files: &Files, path: &Path) -> io::Result<()> {
+        let dir = files.root().dir();
+        match self {
+            Restore::Nothing => Ok(()),
+            Restore::Put(bytes, mode) => put(dir, path, &bytes, permissions(mode)),
+            Restore::Delete(folders) => remove(dir, path).map(|()| {
+                let made = path.ancestors().skip(1).take(folders as usize);
+                // A folder that holds something else stays.
+                made.take_while(|folder| dir.remove_dir(folder).is_ok()).for_each(drop);
+            }),
         }
-        Ok(Restore::Put(bytes, first.mode))
+    }
+}
+
+/// The empty folder for a copy, which stands beside the one that is copied; true if it was made.
+fn beside(files: &Files, to: &Path) -> Result<(Files, bool), Error> {
+    let wrong = |what: &str| Error::new(ErrorKind::Root, format!("{what}: {}", to.display()));
+    let parent = to.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = to.canonicalize().or_else(|error| match to.file_name() {
+        Some(name) => Ok(parent.canonicalize()?.join(name)),
+        None => Err(error),
+    });
+    let place = place.map_err(|error| wrong("cannot make the folder for the copy").with_source(error))?;
+    if place.starts_with(files.path()) || files.path().starts_with(&place) {
+        return Err(wrong("the copy would be part of the folder that is copied, or the other way round"));
+    }
+    let is_new = match fs::create_dir(&place) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        made => made.map(|()| true).map_err(|error| wrong("cannot make the folder for the copy").with_source(error))?,
+    };
+    let made = Files::new(&place)?;
+    match made.root().dir().entries().map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok((made, is_new)),
+        Ok(false) => Err(wrong("the folder for the copy is not empty")),
+        Err(error) => Err(wrong("cannot look into the folder for the copy").with_source(error)),
     }
 }
 

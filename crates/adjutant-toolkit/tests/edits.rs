@@ -72,6 +72,10 @@ impl Desk {
 
     /// Everything below the root, folders too.
     fn all(&self) -> BTreeMap<String, (u32, Option<Vec<u8>>)> {
+        Self::all_of(&self.root())
+    }
+
+    fn all_of(root: &Path) -> BTreeMap<String, (u32, Option<Vec<u8>>)> {
         fn walk(folder: &Path, root: &Path, all: &mut BTreeMap<String, (u32, Option<Vec<u8>>)>) {
             for entry in fs::read_dir(folder).expect("a folder") {
                 let path = entry.expect("an entry").path();
@@ -83,7 +87,7 @@ impl Desk {
             }
         }
         let mut all = BTreeMap::new();
-        walk(&self.root(), &self.root(), &mut all);
+        walk(root, root, &mut all);
         all
     }
 }
@@ -343,6 +347,74 @@ fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
     desk.undo.restore(&desk.files, &[change]).expect_err("a log that was made up leads nowhere");
 }
 
+#[cfg(unix)]
+#[test]
+fn fork_has_the_files_as_the_agent_had_them_and_leaves_the_others_alone() {
+    use std::os::unix::{fs::symlink, net::UnixListener};
+    let desk = Desk::with("f", "one\n");
+    for (path, text) in
+        [(".git/HEAD", "ref\n"), (".gitignore", "out\n"), ("out/built", "b"), ("sub/.git", "gitdir: /x\n")]
+    {
+        desk.put(path, text);
+    }
+    desk.put(".adjutant/run/token", "secret");
+    fs::set_permissions(desk.root().join("out"), std::os::unix::fs::PermissionsExt::from_mode(0o555))
+        .expect("they are set");
+    symlink("/etc", desk.root().join("away")).expect("a link");
+    let _socket = UnixListener::bind(desk.root().join("socket")).expect("a socket");
+    desk.read("f");
+    desk.call("write_file", json!({ "path": "f", "content": "two\n" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "new/g", "content": "g\n" })).expect("it is written");
+    desk.call("write_file", json!({ "path": "f", "content": "three\n" })).expect("it is written");
+    desk.put("f", "somebody's\n");
+    let (changes, before) = (desk.changes(), desk.all());
+    let fork = |cut: usize, name: &str| {
+        desk.undo.fork(&desk.files, &changes[..cut], &changes[cut..], desk.place.path().join(name))
+    };
+    // (changes, f, whether there is g, what the agent had otherwise)
+    for (cut, text, is_new, other) in [
+        (0, "one\n", false, vec![]),
+        (1, "two\n", false, vec![]),
+        (2, "two\n", true, vec![]),
+        (3, "somebody's\n", true, vec!["f"]),
+    ] {
+        let to = desk.place.path().join(format!("copy {cut}"));
+        let mut forked = fork(cut, &format!("copy {cut}")).expect("it is copied");
+        assert_eq!(fs::read_to_string(to.join("f")).expect("it is there"), text);
+        assert_eq!((to.join("new").exists(), &forked.other), (is_new, &other.iter().map(|it| (*it).into()).collect()));
+        forked.left_out.sort();
+        assert_eq!(forked.left_out, [".adjutant/run", "socket", "sub/.git"].map(Path::new));
+        assert_eq!(fs::read_link(to.join("away")).expect("a link"), Path::new("/etc"));
+        for same in [".git/HEAD", ".gitignore", "out", "out/built"] {
+            assert_eq!(Desk::all_of(&to).get(same), before.get(same), "{same}");
+        }
+        // The copy is undone by itself.
+        let own = Files::new(&to).expect("it is one");
+        if cut == 2 {
+            desk.undo.restore(&own, &changes[..2]).expect("nobody else was there");
+            assert_eq!(
+                (fs::read_to_string(to.join("f")).expect("it is there").as_str(), to.join("new").exists()),
+                ("one\n", false)
+            );
+        }
+    }
+    let refused = |to: &str| {
+        let error = fork(0, to).expect_err("it is refused");
+        (error.kind(), error.to_string().split(": ").next().unwrap_or_default().to_owned())
+    };
+    let part = "the copy would be part of the folder that is copied, or the other way round";
+    for (to, why) in [("copy 0", "the folder for the copy is not empty"), ("root/in", part), ("root", part), ("", part)]
+    {
+        assert_eq!(refused(to), (ErrorKind::Root, why.to_owned()), "{to}");
+    }
+    assert_eq!(refused("not/there").0, ErrorKind::Root);
+    assert_eq!(desk.all(), before);
+    desk.put(&format!("{}x", "d/".repeat(70)), "");
+    let (kind, why) = refused("too deep");
+    assert_eq!((kind, why.as_str()), (ErrorKind::Undo, "the files cannot be copied"));
+    assert!(!desk.place.path().join("too deep").exists());
+}
+
 /// What may be done to few files.
 fn step() -> impl Strategy<Value = (u8, usize, usize, String)> {
     (0..5u8, 0..4usize, 0..4usize, "[a-c\n]{0,6}")
@@ -377,6 +449,13 @@ proptest! {
             let (upto, state) = states[back].clone();
             desk.undo.restore(&desk.files, &changes[upto..]).expect("nobody else was there");
             prop_assert_eq!(files(desk.all()), files(state));
+        }
+        // A copy is as it was at any place, also after that was taken back.
+        for (at, (upto, state)) in [1, 2].map(|part| states[states.len() * part / 3].clone()).into_iter().enumerate() {
+            let to = desk.place.path().join(format!("copy {at}"));
+            let forked = desk.undo.fork(&desk.files, &changes[..upto], &changes[upto..], &to).expect("it is copied");
+            prop_assert_eq!(forked.other.len(), 0);
+            prop_assert_eq!(files(Desk::all_of(&to)), files(state));
         }
     }
 }

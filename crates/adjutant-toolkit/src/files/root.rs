@@ -61,9 +61,14 @@ impl Root {
         if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
             return Some("it belongs to git itself");
         }
+        self.keeps_agents(path).then_some("agents are kept there")
+    }
+
+    /// True if agents are kept in a path, with what lets their callers in.
+    pub(super) fn keeps_agents(&self, path: &Path) -> bool {
+        let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
         let is_home = |pair: &[&OsStr]| pair.iter().zip(AGENTS).all(|(part, name)| part.eq_ignore_ascii_case(name));
-        let is_kept = parts.windows(AGENTS.len()).any(is_home) || self.closed.iter().any(|it| path.starts_with(it));
-        is_kept.then_some("agents are kept there")
+        parts.windows(AGENTS.len()).any(is_home) || self.closed.iter().any(|it| path.starts_with(it))
     }
 
     /// The handle of the folder.

@@ -17,7 +17,7 @@ use super::{ignored::Ignored, root::Root, show};
 /// The largest depth of a walk; each level holds one handle.
 pub(super) const MAX_DEPTH: usize = 64;
 /// The largest number of entries that a walk looks at, hidden and ignored ones included.
-const MAX_ENTRIES: usize = 200_000;
+pub(super) const MAX_ENTRIES: usize = 200_000;
 
 /// A walk, depth first.
 #[derive(Debug)]
