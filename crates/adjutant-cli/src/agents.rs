@@ -30,7 +30,7 @@ pub(crate) fn agents(command: args::Agents) -> Result<Exit, Problem> {
 }
 
 async fn at_work(args: &ListAgents, name: &str) -> Result<Exit, Problem> {
-    under::list(&Store::open(&args.at).await?, name, args.json).await
+    under::list(&Store::find(&args.at).await?, name, args.json).await
 }
 
 fn list(args: &ListAgents) -> Result<Exit, Problem> {
@@ -43,6 +43,9 @@ fn list(args: &ListAgents) -> Result<Exit, Problem> {
     let wrong: Vec<String> = wrong.map(|line| format!("agents: {line}")).collect();
     let text = if args.json { all.iter().map(|(it, status)| json_of(it, status)).collect() } else { table(&all) };
     files.findings.extend(wrong);
+    if text.is_empty() && files.findings.is_empty() {
+        tell("there is no agent in .adjutant/agents");
+    }
     write(&text)?;
     files.findings.iter().for_each(|finding| tell(finding));
     Ok(Exit::Finished)

@@ -10,7 +10,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write, write_or_tell},
     store::Store,
     trouble, when,
     work::work,
@@ -37,7 +37,7 @@ enum TaskAction {
 }
 
 async fn open(which: &Which) -> Result<(Board, Store), Problem> {
-    let store = Store::open(&which.at).await?;
+    let store = Store::find(&which.at).await?;
     Ok((Board::new(store.board(&which.board)?), store))
 }
 
@@ -51,7 +51,7 @@ async fn list(args: ListTasks) -> Result<Exit, Problem> {
     query.after = args.after.as_deref().map(TaskId::from);
     let page = board.list(&query).await.map_err(|error| trouble::of_board(&error))?;
     let text = if args.json { page.tasks.iter().map(object).collect() } else { table(&page.tasks) };
-    if write(&text)?
+    if write_or_tell(&text, "there is no such task")?
         && let Some(next) = page.next
     {
         tell(&format!("more: adjutant board list{}{} --after {next}", options(&args), store.option()));

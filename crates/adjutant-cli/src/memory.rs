@@ -13,7 +13,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write, write_or_tell},
     store::Store,
     trouble, when,
     work::work,
@@ -29,7 +29,7 @@ pub(crate) fn memory(command: args::Memory) -> Result<Exit, Problem> {
 }
 
 async fn open(whose: &Whose) -> Result<(Memories, Store), Problem> {
-    let store = Store::open(&whose.at).await?;
+    let store = Store::find(&whose.at).await?;
     Ok((Memories::new(store.memory()?, whose.owner.as_str()), store))
 }
 
@@ -43,7 +43,7 @@ async fn list(args: ListFacts) -> Result<Exit, Problem> {
     let is_more = facts.len() > limit;
     facts.truncate(limit);
     let text: String = facts.iter().map(|fact| text_of(fact, None, args.json)).collect();
-    if write(&text)?
+    if write_or_tell(&text, &format!("nothing is known of {}", plain::line(&args.whose.owner)))?
         && is_more
         && let Some(last) = facts.last()
     {
@@ -60,7 +60,7 @@ async fn search(args: Search) -> Result<Exit, Problem> {
     let found = memories.search(&args.query).await;
     let found = found.map_err(|error| trouble::of_memory(&error))?;
     let text: String = found.iter().map(|it| text_of(&it.fact, Some(it.score), args.json)).collect();
-    write(&text)?;
+    write_or_tell(&text, "nothing that is known fits")?;
     Ok(Exit::Finished)
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn replay(args: &mut Replay) -> Result<Exit, Problem> {
 }
 
 async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
-    let store = Store::open(&args.how.at).await?;
+    let store = Store::find(&args.how.at).await?;
     let sessions = store.sessions();
     let info = named::find(&sessions, &args.name).await?;
     let kept = StoredRun { store, name: info.log.clone() };

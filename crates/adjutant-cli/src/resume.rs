@@ -102,7 +102,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
 
 /// The session that is resumed, and how it was left.
 async fn look(args: &Resume) -> Result<LeftRun, Problem> {
-    let store = Store::open(&args.how.at).await?;
+    let store = Store::find(&args.how.at).await?;
     let sessions = store.sessions();
     let info = match &args.name {
         Some(name) => named::find(&sessions, name).await?,

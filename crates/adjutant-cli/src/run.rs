@@ -54,6 +54,7 @@ async fn perform(args: &Run, prompt: String, root: &Path, made: RunManifest) -> 
     let is_kept = args.session.is_some() || args.newest;
     let needs_store = is_kept || how.memory.is_some() || how.agents.board.is_some();
     let store = if needs_store { Some(Store::open(&how.at).await?) } else { None };
+    store.iter().filter_map(Store::notice).for_each(|line| screen.tell(&line));
     let kept = match &store {
         Some(store) if is_kept => Some(session(args, root, &made, store, &screen).await?),
         _ => None,

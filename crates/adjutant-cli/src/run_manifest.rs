@@ -56,6 +56,8 @@ pub(crate) struct RunManifest {
     /// What the project says to agents.
     pub(crate) notes: Notes,
     agent_files: AgentFiles,
+    /// What is told of skills.
+    skills_told: Vec<String>,
 }
 
 impl RunManifest {
@@ -67,6 +69,7 @@ impl RunManifest {
         let hands = Hands::of(root, how.mode.unwrap_or_default(), how.taught.trust)?;
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
+        let skills_told = taught::told(&skills, &how.taught, root);
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
         let notes = Notes::of(root);
@@ -76,7 +79,7 @@ impl RunManifest {
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
         manifest.memory = how.memory.as_deref().map(MemorySpec::learning);
         manifest.sessions.durability = how.durability.map(Into::into);
-        Self { manifest, hands, skills, answer, asked: BTreeSet::new(), notes, agent_files }
+        Self { manifest, hands, skills, answer, asked: BTreeSet::new(), notes, agent_files, skills_told }
             .asking(how.ask.iter().cloned())
     }
 
@@ -99,11 +102,7 @@ impl RunManifest {
     /// Tells what is wrong or noteworthy with skills and agents.
     pub(crate) fn tell(&self, screen: &Screen) {
         self.notes.told.iter().chain(&self.hands.told).for_each(|line| screen.tell(line));
-        for (what, lines) in [
-            ("skills", self.skills.findings().iter().map(taught::line).collect()),
-            ("agents", self.agent_files.findings.clone()),
-        ] {
-            let lines: Vec<String> = lines;
+        for (what, lines) in [("skills", &self.skills_told), ("agents", &self.agent_files.findings)] {
             lines.iter().take(MAX_TOLD).for_each(|line| screen.tell(line));
             if let Some(more) = lines.len().checked_sub(MAX_TOLD).filter(|more| *more > 0) {
                 screen.tell(&format!("{what}: {more} more; `adjutant {what} list` tells all"));

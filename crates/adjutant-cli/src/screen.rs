@@ -59,6 +59,14 @@ pub(crate) fn write(text: &str) -> Result<bool, Problem> {
     is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
+/// Writes a list to standard output, and tells beside it that there is nothing, if there is nothing.
+pub(crate) fn write_or_tell(list: &str, nothing: &str) -> Result<bool, Problem> {
+    if list.is_empty() {
+        tell(nothing);
+    }
+    write(list)
+}
+
 /// Tells something beside the output; whatever it is made of does not steer the terminal.
 pub(crate) fn tell(text: &str) {
     // There is nobody to tell when standard error is closed.

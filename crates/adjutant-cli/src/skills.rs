@@ -27,6 +27,9 @@ fn find(whose: &OfSkills) -> Result<Skills, Problem> {
 
 fn list(args: &ListSkills) -> Result<Exit, Problem> {
     let skills = find(&args.whose)?;
+    if skills.all().is_empty() && skills.findings().is_empty() {
+        tell("there is no skill in .adjutant/skills, nor in the settings of the user");
+    }
     if args.whose.json {
         let lines = skills.all().iter().map(json_of).chain(skills.findings().iter().map(json_of_finding));
         write(&lines.map(plain::json_line).collect::<String>())?;

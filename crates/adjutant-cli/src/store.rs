@@ -22,6 +22,8 @@ use crate::{args::At, exit::Exit, plain, problem::Problem};
 /// The variable that names a place.
 const VARIABLE: &str = "ADJUTANT_STORE";
 
+/// The name of the file that holds the sessions if no other place is named.
+const FILE: &str = "adjutant.db";
 /// The end of the name of the folder beside a store that holds what was in files before agents changed them.
 const CHANGED: &str = ".changed";
 /// The time that a server may take to hear that a session is free.
@@ -39,6 +41,8 @@ pub(crate) struct Store {
     changed: Option<PathBuf>,
     /// The option that tells other commands of the store, with a space before it; empty if they find it by themselves.
     option: String,
+    /// Where it was made, if there was none before.
+    made: Option<String>,
 }
 
 /// The store and the name under which a run is kept.
@@ -59,13 +63,33 @@ enum StoreAddress {
 impl Store {
     /// Opens the store, and makes it if there is none.
     pub(crate) async fn open(at: &At) -> Result<Self, Problem> {
-        let place = match &at.store {
-            Some(text) => StoreAddress::of(text),
-            None => match env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
-                Some(text) => StoreAddress::of(&text),
-                None => StoreAddress::File(usual()?),
-            },
+        match named(at) {
+            Some(text) => Self::at(at, StoreAddress::of(&text)?).await,
+            None => Self::at(at, StoreAddress::File(usual()?)).await,
+        }
+    }
+
+    /// Opens the store that is there. If no place is named and nothing was kept yet, it is an empty one, which is not
+    /// made.
+    ///
+    /// # Errors
+    /// `Usage` if nothing is at the place that is named.
+    pub(crate) async fn find(at: &At) -> Result<Self, Problem> {
+        let Some(text) = named(at) else {
+            let file = place()?.join(FILE);
+            return if file.exists() { Self::at(at, StoreAddress::File(file)).await } else { Ok(Self::in_memory()) };
         };
+        let place = StoreAddress::of(&text)?;
+        if !place.is_there() {
+            let problem = Problem::new(Exit::Usage, format!("there is no store of sessions here: {}", place.public()));
+            let hint = format!("--store or {VARIABLE} names the place; `adjutant run --session NAME` makes one there");
+            return Err(problem.hint(hint));
+        }
+        Self::at(at, place).await
+    }
+
+    async fn at(at: &At, place: StoreAddress) -> Result<Self, Problem> {
+        let made = (!place.is_there()).then(|| place.public());
         let wrong = |error: JournalError| {
             let problem = Problem::new(Exit::Usage, format!("cannot open the store of sessions: {}", place.public()));
             problem.cause_of(&error).hint(format!("--store or {VARIABLE} names the place"))
@@ -97,13 +121,18 @@ impl Store {
             }
             StoreAddress::Server(_) => usual().ok().map(|file| file.with_file_name("postgres.changed")),
         };
-        Ok(Self { opened, server, changed, option })
+        Ok(Self { opened, server, changed, option, made })
     }
 
     /// A store in memory, which nothing outlives.
     pub(crate) fn in_memory() -> Self {
         let changed = Some(env::temp_dir().join(format!("adjutant-{}", uuid::Uuid::new_v4())));
-        Self { opened: Opened::memory_only(SystemWorld), server: None, changed, option: String::new() }
+        Self { opened: Opened::memory_only(SystemWorld), server: None, changed, option: String::new(), made: None }
+    }
+
+    /// A line that tells where the store was made, if there was none before.
+    pub(crate) fn notice(&self) -> Option<String> {
+        self.made.as_ref().map(|place| format!("notice: a new store of sessions was made: {}", plain::line(place)))
     }
 
     /// The sessions in it.
@@ -176,12 +205,39 @@ impl fmt::Debug for Store {
 }
 
 impl StoreAddress {
-    fn of(text: &str) -> Self {
+    /// # Errors
+    /// `Usage` if it begins like a URL, and no store is reached by such a one.
+    fn of(text: &str) -> Result<Self, Problem> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return StoreAddress::Server(text.to_owned());
+            return Ok(StoreAddress::Server(text.to_owned()));
         }
         let path = PathBuf::from(text);
-        if text.ends_with('/') || path.is_dir() { StoreAddress::Folder(path) } else { StoreAddress::File(path) }
+        if text.ends_with('/') || path.is_dir() {
+            return Ok(StoreAddress::Folder(path));
+        }
+        // One letter is a drive.
+        let is_scheme = |it: &str| it.len() > 1 && it.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        match text.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme) && !path.exists()) {
+            // The rest may hold a password.
+            Some(scheme) => {
+                let problem =
+                    Problem::new(Exit::Usage, format!("no store is named by a text that begins with {scheme}:"));
+                Err(problem.hint(
+                    "a store is the path of an SQLite file, a folder with / at its end, or postgres://…; a file that has a \
+                     colon in its name is ./NAME",
+                ))
+            }
+            None => Ok(StoreAddress::File(path)),
+        }
+    }
+
+    /// True if a store may be there; of a server nobody knows it yet.
+    fn is_there(&self) -> bool {
+        match self {
+            // If it cannot be told, the store tells why.
+            StoreAddress::Folder(path) | StoreAddress::File(path) => path.try_exists().unwrap_or(true),
+            StoreAddress::Server(_) => true,
+        }
     }
 
     /// The place without what may be secret in it.
@@ -199,20 +255,30 @@ fn only_sessions(wanted: &str) -> Problem {
     problem.hint(format!("--store or {VARIABLE} names an SQLite file or a PostgreSQL database"))
 }
 
-/// Returns the folder of the sessions if no other is named; the folder is made, for the user alone.
+/// The place that the command line or the environment names.
+fn named(at: &At) -> Option<String> {
+    at.store.clone().or_else(|| env::var(VARIABLE).ok().filter(|text| !text.is_empty()))
+}
+
+/// Returns the file of the sessions if no other place is named; its folder is made, for the user alone.
 pub(crate) fn usual() -> Result<PathBuf, Problem> {
-    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
-    let Some(folder) = data.map(|data| data.join("adjutant")) else {
-        let problem =
-            Problem::new(Exit::Usage, "there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set");
-        return Err(problem.hint(format!("--store or {VARIABLE} names a place")));
-    };
+    let folder = place()?;
     private::folder(&folder).map_err(|error| {
         let text = format!("cannot make the folder of the sessions: {}", folder.display());
         Problem::new(Exit::Usage, text).cause(&error).hint(format!("--store or {VARIABLE} names another place"))
     })?;
-    Ok(folder.join("adjutant.db"))
+    Ok(folder.join(FILE))
+}
+
+/// The folder of the sessions if no other place is named.
+fn place() -> Result<PathBuf, Problem> {
+    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
+    data.map(|data| data.join("adjutant")).ok_or_else(|| {
+        let problem =
+            Problem::new(Exit::Usage, "there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set");
+        problem.hint(format!("--store or {VARIABLE} names a place"))
+    })
 }
 
 #[cfg(test)]
@@ -223,11 +289,22 @@ mod tests {
     fn place_is_a_folder_a_file_or_a_server_when_its_text_says_so() {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().to_str().expect("temporary paths are UTF-8");
-        assert_eq!(StoreAddress::of(path), StoreAddress::Folder(path.into()));
-        assert_eq!(StoreAddress::of("sessions/"), StoreAddress::Folder("sessions/".into()));
-        assert_eq!(StoreAddress::of("sessions.db"), StoreAddress::File("sessions.db".into()));
         let url = "postgresql://ada:secret@db.example/agents";
-        assert_eq!(StoreAddress::of(url), StoreAddress::Server(url.into()));
-        assert!(!StoreAddress::of(url).public().contains("secret"));
+        for (text, expect) in [
+            (path, StoreAddress::Folder(path.into())),
+            ("sessions/", StoreAddress::Folder("sessions/".into())),
+            ("sessions.db", StoreAddress::File("sessions.db".into())),
+            ("./at:noon", StoreAddress::File("./at:noon".into())),
+            (r"c:\sessions.db", StoreAddress::File(r"c:\sessions.db".into())),
+            (url, StoreAddress::Server(url.into())),
+        ] {
+            let place = StoreAddress::of(text);
+            assert!(!place.as_ref().is_ok_and(|place| place.public().contains("secret")));
+            assert_eq!(place, Ok(expect));
+        }
+        for wrong in ["sqlite:typo.db", "postgre://ada:secret@db.example/agents", "file:///tmp/typo.db"] {
+            let problem = StoreAddress::of(wrong).expect_err("nothing is named so").to_string();
+            assert!(problem.contains("begins with") && !problem.contains("secret"), "{problem}");
+        }
     }
 }

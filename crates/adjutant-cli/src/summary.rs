@@ -3,14 +3,17 @@
 use std::fmt;
 
 use adjutant::{
-    RunResult,
-    llm::{NanoUsd, Usage},
+    Outcome, RunResult,
+    llm::{Block, Entry, Estimate, FinishReason, NanoUsd, Reply, Usage},
 };
 
 use crate::amount::grouped;
 
+/// The smallest cost that is not shown as nothing.
+const SHOWN: u64 = 100_000;
+
 /// The turns, calls, tokens and cost of a run; shown for example as `turns 2, calls 3, tokens 1,234 in / 56 out, cost
-/// $0.0012`.
+/// $0.0012`, or `tokens at least 1,234 in / about 56 out, cost at least $0.0012` if a reply was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
     pub(crate) turns: u64,
@@ -18,6 +21,10 @@ pub(crate) struct Took {
     pub(crate) usage: Usage,
     /// Unknown if the price of anything is.
     pub(crate) cost: Option<NanoUsd>,
+    /// The estimated tokens of what was said before a reply was cut off, as far as the model did not count them.
+    pub(crate) uncounted: u64,
+    /// True if something was cut off: a model counts at the end, so that there may be more of everything.
+    pub(crate) is_cut: bool,
 }
 
 impl Took {
@@ -26,27 +33,57 @@ impl Took {
         let (turns, calls) = (u64::from(result.turns), result.calls.len() as u64);
         // Unknown, if already what the agent itself cost is.
         let cost = result.cost.and(result.total_cost);
-        Self { turns, calls, usage: result.total_usage, cost }
+        let replies = || {
+            result.entries.iter().filter_map(|entry| match entry {
+                Entry::Turn(turn) => Some(turn.reply()),
+                _ => None,
+            })
+        };
+        let cut = || replies().filter(|reply| reply.stop == FinishReason::Interrupted);
+        let uncounted = cut().map(|reply| said(reply).saturating_sub(reply.usage.output)).sum();
+        let is_unheard =
+            matches!(result.outcome, Outcome::Cancelled { .. }) && (replies().count() as u64) < u64::from(result.turns);
+        let is_cut = is_unheard || cut().next().is_some();
+        Self { turns, calls, usage: result.total_usage, cost, uncounted, is_cut }
     }
 
     /// Both together.
     pub(crate) fn and(self, other: Self) -> Self {
         let cost = self.cost.zip(other.cost).map(|(one, other)| one + other);
         let (turns, calls) = (self.turns + other.turns, self.calls + other.calls);
-        Self { turns, calls, usage: self.usage + other.usage, cost }
+        let (uncounted, is_cut) = (self.uncounted + other.uncounted, self.is_cut || other.is_cut);
+        Self { turns, calls, usage: self.usage + other.usage, cost, uncounted, is_cut }
     }
 }
 
 impl fmt::Display for Took {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [turns, calls, input, output] =
-            [self.turns, self.calls, self.usage.input(), self.usage.output].map(grouped);
+        let mark = |text: String, is_nothing: bool, mark: &str| match (self.is_cut, is_nothing) {
+            (false, _) => text,
+            (true, true) => "unknown".to_owned(),
+            (true, false) => format!("{mark} {text}"),
+        };
+        let (input, output) = (self.usage.input(), self.usage.output + self.uncounted);
+        let [turns, calls] = [self.turns, self.calls].map(grouped);
+        let (input, output) =
+            (mark(grouped(input), input == 0, "at least"), mark(grouped(output), output == 0, "about"));
         write!(f, "turns {turns}, calls {calls}, tokens {input} in / {output} out, ")?;
         match self.cost {
-            Some(cost) => write!(f, "cost {cost}"),
+            Some(cost) => write!(f, "cost {}", mark(cost.to_string(), cost.0 < SHOWN, "at least")),
             None => f.write_str("cost unknown"),
         }
     }
+}
+
+/// The estimated tokens of what a reply says.
+fn said(reply: &Reply) -> u64 {
+    let count = |block: &Block| match block {
+        Block::Text(text) => Estimate.count(&text.text),
+        Block::Thinking(thinking) => Estimate.count(&thinking.text),
+        Block::Call(call) => Estimate.count(&call.args),
+        _ => 0,
+    };
+    reply.blocks.iter().map(|block| count(block)).sum()
 }
 
 #[cfg(test)]
@@ -64,8 +101,14 @@ mod tests {
             reasoning: 7,
         };
         let expect = "turns 2, calls 3, tokens 1,234 in / 56 out, cost";
-        let took = Took { turns: 2, calls: 3, usage, cost: Some(NanoUsd(1_234_000)) };
+        let took = Took { turns: 2, calls: 3, usage, cost: Some(NanoUsd(1_234_000)), uncounted: 0, is_cut: false };
         assert_eq!(took.to_string(), format!("{expect} $0.0012"));
         assert_eq!(Took { cost: None, ..took }.to_string(), format!("{expect} unknown"));
+        let cut = Took { uncounted: 4, is_cut: true, ..took };
+        let told = "turns 2, calls 3, tokens at least 1,234 in / about 60 out, cost at least $0.0012";
+        assert_eq!(cut.to_string(), told);
+        let unknown = Took { usage: Usage::default(), cost: Some(NanoUsd(0)), uncounted: 0, ..cut };
+        assert_eq!(unknown.to_string(), "turns 2, calls 3, tokens unknown in / unknown out, cost unknown");
+        assert_eq!(unknown.and(cut).to_string(), told.replacen("2, calls 3", "4, calls 6", 1));
     }
 }

@@ -266,6 +266,7 @@ impl<'a> Talk<'a> {
             (Some(_), _) => format!("session: {name}; /help shows the commands"),
         });
         model.notices.iter().for_each(|line| screen.tell(line));
+        self.store.notice().iter().for_each(|line| screen.tell(line));
         made.tell(screen);
         let Some(left) = &self.left else { return };
         let newest = |found: fn(&Entry) -> bool| {

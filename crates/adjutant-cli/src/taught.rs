@@ -32,6 +32,16 @@ pub(crate) fn of(error: &Error) -> Problem {
     }
 }
 
+/// What runs are told of skills. What is wrong with one that nobody trusts is not among it: it is not used, and
+/// `adjutant skills list` tells it.
+pub(crate) fn told(skills: &Skills, taught: &Taught, directory: &Path) -> Vec<String> {
+    let (project, is_trusted) = (directory.join(PROJECT), taught.trust || taught.trust_skills);
+    let matters = |it: &&Finding| {
+        is_trusted || it.kind == FindingKind::Untrusted || !Path::new(&*it.place.file).starts_with(&project)
+    };
+    skills.findings().iter().filter(matters).map(line).collect()
+}
+
 /// A finding, in one line.
 pub(crate) fn line(finding: &Finding) -> String {
     let hint = match finding.kind {

@@ -15,7 +15,7 @@ use crate::{
     exit::Exit,
     named, plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write_or_tell},
     store::Store,
     trouble,
 };
@@ -28,7 +28,7 @@ pub(crate) async fn list(store: &Store, name: &str, is_json: bool) -> Result<Exi
     let info = named::find(&store.sessions(), name).await?;
     let tree = tree(store, name, info.about.agent.as_deref().unwrap_or("agent")).await?;
     let text: String = if is_json { tree.nodes().iter().map(json_of).collect() } else { lines(&tree) };
-    write(&text)?;
+    write_or_tell(&text, "no agent has worked in the session yet")?;
     if tree.more() > 0 {
         tell(&format!("and {} more", tree.more()));
     }

@@ -8,6 +8,7 @@ mod file;
 mod fork;
 mod half;
 mod import;
+mod left;
 mod short;
 mod show;
 mod tree;
@@ -25,6 +26,7 @@ pub use self::{
     diff::{Diff, DiffLine},
     export::Exported,
     fields::Field,
+    left::OpenRun,
     show::{ShownKind, ShownPage, ShownStream, TimelineItem},
     tree::{Branch, SessionTree},
     verify::Verified,

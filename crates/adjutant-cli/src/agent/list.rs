@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write, write_or_tell},
 };
 
 const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];
@@ -48,7 +48,9 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
             age(now.saturating_sub(entry.created_ms)),
         ]);
     }
-    write(&if args.json { text } else { table(&rows) })?;
+    // Heads alone are no list.
+    let text = if rows.len() > 1 { table(&rows) } else { text };
+    write_or_tell(&text, "there is no agent here; `adjutant agent create` makes one")?;
     entries
         .problems
         .iter()

@@ -8,7 +8,14 @@ use std::{
 use adjutant::runtime::{Logs, backend::LogLimits};
 
 use super::place::AgentFolder;
-use crate::{args::agent, exit::Exit, plain, problem::Problem, screen::write, trouble::of_runtime};
+use crate::{
+    args::agent,
+    exit::Exit,
+    plain,
+    problem::Problem,
+    screen::{tell, write},
+    trouble::of_runtime,
+};
 
 /// Shows the last lines of a log, and what is written from now on if that is wished.
 pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
@@ -17,6 +24,9 @@ pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
     if !args.follow {
         let lines = logs.tail(args.lines).map_err(|error| of_runtime(&error))?;
         let text: String = lines.into_iter().map(|line| line + "\n").collect();
+        if text.is_empty() {
+            tell("nothing was written yet");
+        }
         show(&text)?;
         return Ok(Exit::Finished);
     }

@@ -26,7 +26,7 @@ use crate::{
 
 /// Writes a session into a file.
 pub(crate) async fn export(args: &Export) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let log = named::find(&sessions, &args.name).await?.log;
     let exported = if is_standard(&args.file) {
@@ -63,6 +63,7 @@ pub(crate) async fn import(args: &Import) -> Result<Exit, Problem> {
         from(&sessions, args, file).await?
     };
     store.settle(&info.log).await;
+    store.notice().iter().for_each(|line| tell(line));
     write(&format!("imported {}: {} records\n", plain::line(&info.log.0), grouped(info.head.0)))?;
     Ok(Exit::Finished)
 }

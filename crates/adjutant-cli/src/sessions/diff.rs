@@ -7,7 +7,7 @@ use crate::{args, exit::Exit, named, plain, problem::Problem, screen::write, sto
 
 /// Shows on standard output where two sessions part, and how they differ.
 pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     for name in [&args.one, &args.other] {
         named::find(&sessions, name).await?;

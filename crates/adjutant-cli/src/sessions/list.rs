@@ -1,7 +1,12 @@
 //! The list of sessions, and which of them was forked from which.
 
-use adjutant::agent::{LogId, LogInfo, LogQuery, PageMark};
-use serde_json::json;
+use std::iter::once;
+
+use adjutant::{
+    agent::{JournalErrorKind, LogId, LogInfo, LogQuery, PageMark, Pause, Sessions, sessions::OpenRun},
+    tools::AskKind,
+};
+use serde_json::{Value, json};
 
 use super::id;
 use crate::{
@@ -10,17 +15,19 @@ use crate::{
     exit::Exit,
     named, plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write, write_or_tell},
     store::Store,
     trouble, when,
 };
 
+/// The largest number of characters of a question that a line shows.
+const MAX_ASKED: usize = 60;
 /// The heads of the columns.
 const HEADS: [&str; 4] = ["NAME", "CHANGED (UTC)", "RECORDS", "ABOUT"];
 
 /// Lists sessions on standard output, and tells how to go on.
 pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let query = LogQuery {
         agent: args.agent.as_deref().map(Into::into),
         label: args.label.as_deref().map(Into::into),
@@ -29,16 +36,35 @@ pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
         ..LogQuery::default()
     };
     let page = store.sessions().list(&query).await.map_err(|error| trouble::of_journal(&error))?;
-    let text = if args.json { page.logs.iter().map(json).collect() } else { table(&page.logs) };
-    if page.logs.is_empty() {
-        tell("there is no such session");
-    }
-    if write(&text)?
+    let listed = look(&store.sessions(), page.logs).await;
+    let text = if args.json { listed.iter().map(json).collect() } else { table(&listed) };
+    if write_or_tell(&text, "there is no such session")?
         && let Some(next) = page.next
     {
         tell(&format!("more: adjutant sessions list{}{} --after {}", options(args), store.option(), text_of(&next)));
     }
     Ok(Exit::Finished)
+}
+
+/// A session, and the run in it that has not ended.
+pub(crate) struct Listed {
+    info: LogInfo,
+    /// None if its log cannot be read.
+    open: Option<Option<OpenRun>>,
+}
+
+/// Looks at how each of these sessions was left.
+pub(crate) async fn look(sessions: &Sessions, logs: Vec<LogInfo>) -> Vec<Listed> {
+    let mut listed = Vec::with_capacity(logs.len());
+    for info in logs {
+        match sessions.open_run(&info).await {
+            Ok(open) => listed.push(Listed { info, open: Some(open) }),
+            // It was deleted since.
+            Err(error) if error.kind == JournalErrorKind::Missing => {}
+            Err(_) => listed.push(Listed { info, open: None }),
+        }
+    }
+    listed
 }
 
 /// The options that the next page is asked for with too.
@@ -93,27 +119,44 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn json(info: &LogInfo) -> String {
+fn json(Listed { info, open }: &Listed) -> String {
     let parent = info.about.parent.as_ref().map(|(log, at)| json!({"name": log, "at": at}));
     let mut value = json!({
         "name": info.log, "title": info.about.title, "agent": info.about.agent, "labels": info.about.labels,
         "created_ms": info.created_ms, "updated_ms": info.updated_ms, "records": info.head, "bytes": info.bytes,
         "owned": info.is_owned,
+        "run": match open {
+            None => "unreadable",
+            Some(None) => "none",
+            Some(Some(open)) if open.pauses.is_empty() => "open",
+            Some(Some(_)) => "waits",
+        },
     });
+    if let Some(Some(open)) = open.as_ref().filter(|_| value["run"] == "waits") {
+        value["waits"] = open.pauses.iter().map(|pause| json_of(pause)).collect();
+    }
     if let Some(parent) = parent {
         value["parent"] = parent;
     }
     plain::json_line(value)
 }
 
+/// Shape: part of the object of a session.
+fn json_of(pause: &Pause) -> Value {
+    let tool = pause.call.as_ref().map(|call| call.name.as_str());
+    json!({ "pause": pause.id, "agent": pause.agent, "kind": pause.ask.kind, "tool": tool, "prompt": pause.ask.prompt })
+}
+
 /// The sessions as a table with heads; empty if there are none.
-pub(crate) fn table(logs: &[LogInfo]) -> String {
-    if logs.is_empty() {
+pub(crate) fn table(listed: &[Listed]) -> String {
+    if listed.is_empty() {
         return String::new();
     }
-    let row =
-        |info: &LogInfo| [plain::line(&info.log.0), when::minute(info.updated_ms), grouped(info.head.0), about(info)];
-    let rows: Vec<[String; 4]> = [HEADS.map(str::to_owned)].into_iter().chain(logs.iter().map(row)).collect();
+    let row = |it: &Listed| {
+        let info = &it.info;
+        [plain::line(&info.log.0), when::minute(info.updated_ms), grouped(info.head.0), about(it)]
+    };
+    let rows: Vec<[String; 4]> = once(HEADS.map(str::to_owned)).chain(listed.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let (name, records) = (width(0), width(2));
     let line = |row: &[String; 4]| {
@@ -124,10 +167,20 @@ pub(crate) fn table(logs: &[LogInfo]) -> String {
 }
 
 /// Describes a session in one line.
-fn about(info: &LogInfo) -> String {
+fn about(Listed { info, open }: &Listed) -> String {
     let mut parts: Vec<String> = Vec::new();
     if info.is_owned {
         parts.push("at work".to_owned());
+    }
+    match open {
+        None => parts.push("its records cannot be read".to_owned()),
+        Some(None) => {}
+        Some(Some(open)) => match open.pauses.as_slice() {
+            [] if info.is_owned => {}
+            [] => parts.push("left in the middle of a run".to_owned()),
+            [pause] => parts.push(waits(pause)),
+            [pause, others @ ..] => parts.push(format!("{} and {} more", waits(pause), others.len())),
+        },
     }
     parts.extend(info.about.title.as_ref().map(|title| format!("{title:?}")));
     parts.extend(info.about.parent.as_ref().map(|(parent, at)| format!("fork of {parent} at {at}")));
@@ -135,9 +188,22 @@ fn about(info: &LogInfo) -> String {
     plain::line(&parts.join(", "))
 }
 
+/// What a pause waits for, in a few words.
+fn waits(pause: &Pause) -> String {
+    let tool = pause.call.as_ref().map_or("", |call| call.name.as_str());
+    let prompt = &pause.ask.prompt;
+    let end = prompt.char_indices().nth(MAX_ASKED).map_or(prompt.len(), |(at, _)| at);
+    let asked = format!("{:?}{}", &prompt[..end], if end < prompt.len() { "…" } else { "" });
+    match pause.ask.kind {
+        AskKind::Approval => format!("waits for a word on {tool}"),
+        AskKind::External => format!("waits for the result of {tool}"),
+        _ => format!("waits for an answer to {asked}"),
+    }
+}
+
 /// Shows what a session was forked from, and all that was forked from it.
 pub(crate) async fn tree(args: &Named) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     named::find(&sessions, &args.name).await?;
     let tree = sessions.tree(&id(&args.name)).await.map_err(|error| trouble::of_journal(&error))?;

@@ -14,7 +14,7 @@ use crate::{
     exit::Exit,
     named, plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write, write_or_tell},
     store::Store,
     trouble,
 };
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// Shows a session on standard output, and tells how to go on.
 pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     named::find(&sessions, &args.name).await?;
     let after = Seq(args.from.saturating_sub(1));
@@ -34,7 +34,7 @@ pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
     let page = sessions.show_page(&id(&args.name), after, args.limit as usize).await;
     let page = page.map_err(|error| trouble::of_journal(&error))?;
     let text: String = page.items.iter().map(|shown| text_of(args, shown)).collect();
-    if write(&text)?
+    if write_or_tell(&text, "there is nothing to show")?
         && let Some(next) = page.next
     {
         let limit = if args.limit == 50 { String::new() } else { format!(" --limit {}", args.limit) };

@@ -74,7 +74,7 @@ struct Posted {
 }
 
 async fn post(name: &str, at: &At, (agent, post): (Option<&str>, Post), unheard: &str) -> Result<Posted, Problem> {
-    let store = Store::open(at).await?;
+    let store = Store::find(at).await?;
     let info = named::find(&store.sessions(), name).await?;
     let thread = match agent {
         Some(agent) => Some(under::thread(&store, name, agent).await?),

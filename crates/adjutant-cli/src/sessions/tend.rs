@@ -10,7 +10,7 @@ use crate::{
     exit::Exit,
     named, plain,
     problem::Problem,
-    screen::{tell, write},
+    screen::{tell, write, write_or_tell},
     store::Store,
     trouble,
 };
@@ -20,7 +20,7 @@ const PAGE: usize = 500;
 
 /// Copies a session, or its first records.
 pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let from = named::find(&sessions, &args.name).await?;
     let to = id(&args.new);
@@ -50,7 +50,7 @@ pub(crate) async fn copy(
 
 /// Checks one session, or all of them.
 pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     if let Some(name) = &args.name {
         named::find(&sessions, name).await?;
@@ -94,7 +94,7 @@ async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
 
 /// Deletes sessions, when someone has said yes.
 pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let mut found = Vec::new();
     for name in &args.names {
@@ -131,7 +131,7 @@ fn consents(lines: &str) -> Result<bool, Problem> {
 
 /// Gives a session another name.
 pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let from = named::find(&sessions, &args.from).await?.log;
     let renamed = sessions.rename(&from, &id(&args.to)).await;
@@ -142,7 +142,7 @@ pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
 
 /// Adds and removes labels, and shows those that there are.
 pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let log = named::find(&sessions, &args.name).await?.log;
     let (mut add, mut remove) = (Vec::new(), Vec::new());
@@ -165,13 +165,13 @@ pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
     }
     let info = named::find(&sessions, &args.name).await?;
     let labels = info.about.labels.iter().map(|label| format!("{}\n", plain::line(label)));
-    write(&labels.collect::<String>())?;
+    write_or_tell(&labels.collect::<String>(), "the session has no label")?;
     Ok(Exit::Finished)
 }
 
 /// Removes what nobody refers to any more.
 pub(crate) async fn sweep(at: &At) -> Result<Exit, Problem> {
-    let swept = Store::open(at).await?.sessions().sweep().await.map_err(|error| trouble::of_journal(&error))?;
+    let swept = Store::find(at).await?.sessions().sweep().await.map_err(|error| trouble::of_journal(&error))?;
     tell(&format!("removed {} texts, {} bytes", grouped(swept.attachments), grouped(swept.bytes)));
     Ok(Exit::Finished)
 }

@@ -35,7 +35,7 @@ pub(crate) fn undo(args: &args::Undo) -> Result<Exit, Problem> {
 }
 
 async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
-    let store = Store::open(&args.at).await?;
+    let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
     let info = match &args.name {
         Some(name) => named::find(&sessions, name).await?,

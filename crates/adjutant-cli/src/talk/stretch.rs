@@ -349,8 +349,9 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     async fn sessions(&self) -> Result<(), Problem> {
         let mut query = LogQuery::default();
         (query.limit, query.label) = (MAX_LISTED, Some(named::label(self.talk.root())?.into()));
-        let page = self.talk.store.sessions().list(&query).await.map_err(|error| trouble::of_journal(&error))?;
-        let table = list::table(&page.logs);
+        let sessions = self.talk.store.sessions();
+        let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        let table = list::table(&list::look(&sessions, page.logs).await);
         self.screen.tell(if table.is_empty() { "none" } else { table.trim_end() });
         Ok(())
     }

@@ -108,12 +108,14 @@ fn board_is_refused_when_it_or_the_task_cannot_be() {
     }
     let lines = "error: a store of JSON lines keeps sessions and no board\n\
                  hint: --store or ADJUTANT_STORE names an SQLite file or a PostgreSQL database\n";
-    Desk::new("store/").see(&["board", "list"]).check(2, "", lines);
+    let desk = Desk::new("store/");
+    adjutant::llm::private::folder(Path::new(&desk.path("store"))).expect("it can be made");
+    desk.see(&["board", "list"]).check(2, "", lines);
     assert_eq!(desk.see(&["board", "list", "--status", "blue"]).code, Some(2));
 }
 
 #[test]
 fn board_is_kept_on_a_server_when_the_store_names_one() {
     let Some(desk) = Desk::on_server("board_is_kept_on_a_server_when_the_store_names_one") else { return };
-    desk.see(&["board", "list"]).check(0, "", "");
+    desk.see(&["board", "list"]).check(0, "", "there is no such task\n");
 }

@@ -97,6 +97,10 @@ Stand in water.
     assert_eq!((&events[0]["status"], &events[0]["body"]), (&json!("untrusted"), &json!("Hover over fields.")));
     let error = "error: no skill has this name: kestrle\nhint: the nearest are kestrel\n";
     place.see(&["skills", "show", "kestrle"]).check(2, "", error);
+    let mut bare = place.command(&["skills", "list"]);
+    bare.env_remove("HOME").current_dir(place.folder.path());
+    let none = "there is no skill in .adjutant/skills, nor in the settings of the user\n";
+    self::seen(bare).check(0, "", none);
 }
 
 #[test]
@@ -145,6 +149,13 @@ fn run_uses_the_skills_of_the_user_and_tells_of_others() {
     assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "It stands.\n"), "{seen:#?}");
     assert!(first.contains("- heron: How herons stand.") && !first.contains("Hover over fields."), "{first}");
     assert!(seen.stderr.contains("nobody trusts the skills of this folder"), "{seen:#?}");
+    // What is wrong with one that is not used is told by those who are asked about skills.
+    place.write("work/.adjutant/skills/broken/SKILL.md", "---\nname: [\n---\nx\n");
+    let (broken, ..) = run(&place, &[]);
+    let lines = |seen: &Seen| seen.stderr.lines().filter(|line| line.starts_with("skills: ")).count();
+    assert_eq!((lines(&broken), lines(&place.see(&["skills", "list"]))), (1, 2), "{broken:#?}");
+    let (trusted, ..) = run(&place, &["--trust-skills"]);
+    assert!(trusted.stderr.contains("the front matter is not YAML"), "{trusted:#?}");
     assert!(last.contains("Stand in water.") && last.contains("Two legs."), "{last}");
     let home = place.folder.path().display().to_string();
     assert!(!last.contains(&home), "the model is told no absolute path: {last}");

@@ -4,7 +4,7 @@ use adjutant::llm::Gate;
 use serde_json::Value;
 
 use super::{Desk, START};
-use crate::command::{Seen, end, says, serve};
+use crate::command::{Seen, end, says, seen, serve};
 
 /// How many messages a request showed.
 fn messages(request: &Value) -> usize {
@@ -24,6 +24,61 @@ fn run_goes_on_when_its_session_has_a_name() {
         let shown: Vec<usize> = server.requests().iter().map(|request| messages(&request.json())).collect();
         assert_eq!(shown, [1, 3, 1]);
     }
+}
+
+#[test]
+fn store_is_made_where_something_is_kept_and_by_nobody_who_looks() {
+    for desk in Desk::each() {
+        let looks: [&[&str]; 12] = [
+            &["sessions", "list"],
+            &["sessions", "show", "s"],
+            &["sessions", "export", "s", "-"],
+            &["sessions", "fork", "s", "t"],
+            &["sessions", "verify", "--all"],
+            &["sessions", "sweep"],
+            &["undo"],
+            &["resume", "s"],
+            &["replay", "s"],
+            &["memory", "list", "--owner", "ada"],
+            &["board", "list"],
+            &["agents", "list", "--session", "s"],
+        ];
+        for args in looks {
+            let seen = desk.see(args);
+            let told = seen.stderr.starts_with("error: there is no store of sessions here: ");
+            let hint =
+                "hint: --store or ADJUTANT_STORE names the place; `adjutant run --session NAME` makes one there\n";
+            assert!(seen.code == Some(2) && told && seen.stderr.ends_with(hint), "{args:?} {seen:#?}");
+        }
+        // Nothing is beside the directory.
+        assert_eq!(std::fs::read_dir(desk.path(".")).expect("it is there").count(), 1);
+        let server = serve([says("One."), says("Two.")]);
+        for (run, is_told) in [("run", true), ("run", false)] {
+            let seen = desk.ask(&server, &[run, "Hi", "--session", "s"]);
+            let told = seen.stderr.contains("notice: a new store of sessions was made: ");
+            assert_eq!((seen.code, told), (Some(0), is_told), "{seen:#?}");
+        }
+        assert_eq!(desk.out(&["sessions", "list"]).lines().count(), 2);
+    }
+    let desk = Desk::new("store.db");
+    for wrong in ["sqlite:typo.db", "postgre://ada:secret@host/db"] {
+        for args in [
+            &["sessions", "list", "--store", wrong][..],
+            &["run", "Hi", "--session", "s", "-m", "offline/planner", "--store", wrong],
+        ] {
+            let seen = desk.see(args);
+            let (scheme, _) = wrong.split_once(':').expect("it has a scheme");
+            let told = format!("error: no store is named by a text that begins with {scheme}:\nhint: ");
+            let place = seen.stderr.split_once("error: ").map(|(_, text)| format!("error: {text}")).unwrap_or_default();
+            assert!(seen.code == Some(2) && place.starts_with(&told) && !place.contains("secret"), "{seen:#?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(desk.path("work")).expect("it is there").count(), 1);
+    // Where no place is named there is simply nothing yet.
+    let mut unnamed = desk.command(&["sessions", "list"]);
+    unnamed.env_remove("ADJUTANT_STORE").env("HOME", desk.path("home"));
+    seen(unnamed).check(0, "", "there is no such session\n");
+    assert!(!std::path::Path::new(&desk.path("home")).exists());
 }
 
 #[test]
@@ -128,9 +183,9 @@ fn store_is_refused_when_it_cannot_be_opened() {
 #[test]
 fn store_of_the_user_is_made_when_none_is_named() {
     let desk = Desk::new("store.db");
-    let mut command = crate::command::adjutant(&["sessions", "list"]);
-    command.env("HOME", desk.path("home"));
-    crate::command::seen(command).check(0, "", "there is no such session\n");
+    let mut command = crate::command::adjutant(&["run", "Hi", "-m", "offline/planner", "--session", "s", "-q"]);
+    command.env("HOME", desk.path("home")).current_dir(desk.path("work"));
+    assert_eq!(seen(command).code, Some(0));
     let folder = desk.path("home/.local/share/adjutant");
     assert!(std::path::Path::new(&folder).join("adjutant.db").is_file());
     #[cfg(unix)]

@@ -19,8 +19,9 @@ fn facts_are_known_to_other_sessions_when_a_run_has_learned_them() {
     assert!(list.lines().count() == 1 && list.ends_with("  The user has a dog named Rex.\n"), "{list}");
     let found = desk.see(&["memory", "search", "dog", "--owner", "ada", "--json"]).events();
     assert_eq!(found[0]["text"], "The user has a dog named Rex.");
-    assert_eq!(desk.out(&["memory", "search", "cat", "--owner", "ada"]), "");
-    assert_eq!(desk.out(&["memory", "list", "--owner", "bob"]), "");
+    let none = "nothing that is known fits\n";
+    desk.see(&["memory", "search", "cat", "--owner", "ada"]).check(0, "", none);
+    desk.see(&["memory", "list", "--owner", "bob"]).check(0, "", "nothing is known of bob\n");
 
     let id = found[0]["id"].as_str().expect("a fact has an id");
     assert_eq!(desk.see(&["memory", "forget", id, "--owner", "bob"]).code, Some(2));
@@ -31,6 +32,7 @@ fn facts_are_known_to_other_sessions_when_a_run_has_learned_them() {
 #[test]
 fn memory_is_refused_when_there_can_be_none() {
     let desk = Desk::new("store/");
+    adjutant::llm::private::folder(std::path::Path::new(&desk.path("store"))).expect("it can be made");
     let error = "error: a store of JSON lines keeps sessions and no memory\n\
                  hint: --store or ADJUTANT_STORE names an SQLite file or a PostgreSQL database\n";
     desk.see(&["memory", "list", "--owner", "ada"]).check(2, "", error);

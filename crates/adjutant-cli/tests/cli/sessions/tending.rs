@@ -1,9 +1,9 @@
 //! Sessions are listed, renamed, labelled, deleted and swept.
 
-use adjutant::llm::Script;
-use serde_json::json;
+use adjutant::llm::{Gate, Script};
+use serde_json::{Value, json};
 
-use super::Desk;
+use super::{Desk, lists};
 use crate::command::{says, serve, usage};
 
 /// Makes sessions of one run each.
@@ -33,6 +33,61 @@ fn list_goes_on_when_there_are_more_than_one_page() {
         assert_eq!(names, ["one", "three", "two of them"]);
         let wrong = desk.see(&["sessions", "list", "--after", "soon"]);
         assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{wrong:#?}");
+    }
+}
+
+#[test]
+fn list_says_what_waits_and_what_was_left_in_the_middle_when_runs_are_open() {
+    for desk in Desk::each() {
+        let gate = Gate::default();
+        let asks = Script::new().call("ask_user", json!({"question": "Which colour?"})).usage(usage());
+        let server = serve([
+            asks,
+            lists(),
+            says("Yes."),
+            lists(),
+            says("Never said").wait_at(0, &gate),
+            says("No").wait_at(0, &gate),
+        ]);
+        for (name, code) in [("question", 5), ("call", 5), ("ended", 0)] {
+            let run = ["run", "Hi", "--session", name, "--ask", "list_files", "-q"];
+            assert_eq!(desk.ask(&server, &run).code, Some(code));
+        }
+        // A turn that is over is behind it.
+        let run = ["run", "Hi", "--session", "left", "-q"];
+        let mut lost = desk.asking(&server, &run).spawn().expect("the command starts");
+        desk.await_in("left", "notes.txt");
+        while server.request_count() < 5 {
+            std::thread::yield_now();
+        }
+        lost.kill().and_then(|()| lost.wait()).expect("it runs");
+        let mut at_work = desk.asking(&server, &["run", "Hi", "--session", "busy", "-q"]).spawn().expect("it starts");
+        while server.request_count() < 6 {
+            std::thread::yield_now();
+        }
+        let list = desk.out(&["sessions", "list"]);
+        for (name, told) in [
+            ("question", "waits for an answer to \"Which colour?\", ask:list_files, dir:"),
+            ("call", "waits for a word on list_files, ask:list_files, dir:"),
+            ("ended", "ask:list_files, dir:"),
+            ("left", "left in the middle of a run, dir:"),
+            ("busy", "at work, dir:"),
+        ] {
+            let line = list.lines().find(|line| line.starts_with(&format!("{name} "))).expect("it is listed");
+            // Behind the numbers of records.
+            assert!(
+                line[34..].trim_start_matches(|it: char| it == ' ' || it.is_ascii_digit()).starts_with(told),
+                "{list}"
+            );
+        }
+        let known: Vec<Value> = desk.see(&["sessions", "list", "--json"]).events();
+        let of = |name: &str| known.iter().find(|it| it["name"] == name).expect("it is listed");
+        let runs = ["question", "call", "ended", "left", "busy"].map(|name| of(name)["run"].as_str());
+        assert_eq!(runs, [Some("waits"), Some("waits"), Some("none"), Some("open"), Some("open")]);
+        let waits = json!([{"pause": "main/c1_0_1", "agent": "adjutant", "kind": "approval", "tool": "list_files", "prompt": "may list_files run?"}]);
+        assert_eq!((&of("call")["waits"], &of("busy")["owned"]), (&waits, &true.into()));
+        at_work.kill().and_then(|()| at_work.wait()).expect("it runs");
+        gate.open();
     }
 }
 

@@ -1,0 +1,104 @@
+//! How the newest run of a session was left, told from the end of its log: the rest is not read.
+
+use std::sync::Arc;
+
+use adjutant_llm::ThreadId;
+use futures_util::StreamExt;
+
+use super::Sessions;
+use crate::{
+    journal::{JournalError, LogInfo, Stamped},
+    number::Seq,
+    pause::{Pause, PauseId},
+    record::{Admission, Record},
+};
+
+/// The number of records at the end of a log that are looked at first.
+const TAIL: u64 = 32;
+/// The largest number of them.
+const MAX_TAIL: u64 = 2_048;
+
+/// A run that was begun and has not ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct OpenRun {
+    /// What it waits for, the oldest first; empty if it is at work, or was left in its middle.
+    pub pauses: Vec<Arc<Pause>>,
+}
+
+/// What the end of a log tells.
+struct Tail {
+    first: ThreadId,
+    /// None as long as nothing tells it.
+    is_open: Option<bool>,
+    /// True if an agent under the first one was at work.
+    is_under: bool,
+    pauses: Vec<Arc<Pause>>,
+}
+
+impl Sessions {
+    /// The run of a session that has not ended, if there is one. Its log is read back to the newest turn and no further,
+    /// 2,048 records at most: what was asked before that, as by a background task of an earlier turn, may be missing.
+    ///
+    /// # Errors
+    /// `Missing`, `Corrupt` if the end cannot be read, `Version`, `Io`.
+    pub async fn open_run(&self, info: &LogInfo) -> Result<Option<OpenRun>, JournalError> {
+        let Some(first) = self.journal.read(&info.log, Seq(0)).next().await.transpose()? else { return Ok(None) };
+        let mut most = TAIL;
+        loop {
+            let after = Seq(info.head.0.saturating_sub(most));
+            let (mut tail, mut records) = (Tail::new(&first.thread), self.journal.read(&info.log, after));
+            while let Some(stamped) = records.next().await {
+                let stamped = stamped?;
+                if stamped.seq > info.head {
+                    break;
+                }
+                tail.take(&stamped);
+            }
+            if tail.is_open.is_some() || after == Seq(0) || most >= MAX_TAIL {
+                // Agents under the first one work within a run of it alone.
+                let is_open = tail.is_open.unwrap_or(tail.is_under);
+                return Ok(is_open.then_some(OpenRun { pauses: tail.pauses }));
+            }
+            most *= 4;
+        }
+    }
+}
+
+impl Tail {
+    fn new(first: &ThreadId) -> Self {
+        Self { first: first.clone(), is_open: None, is_under: false, pauses: Vec::new() }
+    }
+
+    fn take(&mut self, stamped: &Stamped) {
+        let is_first = stamped.thread == self.first;
+        self.is_under |= !is_first;
+        match &stamped.record {
+            Record::Began { .. } | Record::Opened { .. } | Record::Ended { .. } => {
+                self.pauses.retain(|pause| pause.thread != stamped.thread);
+                if is_first {
+                    self.is_open = Some(!matches!(stamped.record, Record::Ended { .. }));
+                }
+            }
+            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
+                self.ask(pause)
+            }
+            Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.ask(pause)),
+            Record::Answered { pause, .. } => self.close(pause),
+            Record::Resumed { answers, .. } => answers.iter().for_each(|it| self.close(&it.pause)),
+            Record::Returned { call, .. } => {
+                self.pauses.retain(|pause| pause.thread != stamped.thread || pause.call_id() != Some(*call));
+            }
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, pause: &Arc<Pause>) {
+        self.close(&pause.id);
+        self.pauses.push(Arc::clone(pause));
+    }
+
+    fn close(&mut self, id: &PauseId) {
+        self.pauses.retain(|pause| pause.id != *id);
+    }
+}
