@@ -2,10 +2,11 @@
 
 mod carry;
 mod diff;
+pub(crate) mod fork;
 pub(crate) mod list;
 mod show;
 mod talk;
-pub(crate) mod tend;
+mod tend;
 pub(crate) mod undo;
 
 use adjutant::agent::LogId;
@@ -18,7 +19,7 @@ pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
     match command {
         Do::List(args) => work(list::list(&args)),
         Do::Show(args) => work(show::show(&args)),
-        Do::Fork(args) => work(tend::fork(&args)),
+        Do::Fork(args) => work(fork::fork(&args)),
         Do::Diff(args) => work(diff::diff(&args)),
         Do::Export(args) => work(carry::export(&args)),
         Do::Import(args) => work(carry::import(&args)),

@@ -138,7 +138,11 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
         let again = if args.ephemeral {
             String::new()
         } else {
-            format!("; `adjutant -c` goes on with {}", plain::line(&talk.name.0))
+            let root = talk.root.to_string_lossy();
+            // A copy of the files may stand elsewhere.
+            let is_here = args.root.as_deref().unwrap_or(Path::new(".")) == talk.root;
+            let root = if is_here { String::new() } else { format!(" --root {}", plain::word(&plain::whole(&root))) };
+            format!("; `adjutant -c{root}` goes on with {}", plain::line(&talk.name.0))
         };
         // Over the line that may still be read: its thread would print it too late.
         let _ = writeln!(io::stdout().lock(), "\r\x1b[Kin all: {took}{again}");

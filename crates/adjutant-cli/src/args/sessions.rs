@@ -92,6 +92,11 @@ pub(crate) struct Fork {
     #[arg(long = "at", value_name = "SEQ")]
     pub(crate) seq: Option<u64>,
 
+    /// Copies the files of its directory too, into this new or empty one, where the new session works; those that the
+    /// agent changed are as it had them at that record.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) at: At,
 }

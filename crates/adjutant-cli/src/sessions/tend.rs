@@ -1,11 +1,11 @@
-//! Forking, checking, deleting, renaming and labelling sessions.
+//! Checking, deleting, renaming and labelling sessions.
 
-use adjutant::agent::{JournalErrorKind, LogId, LogInfo, LogQuery, Seq, Sessions};
+use adjutant::agent::{JournalErrorKind, LogQuery, Sessions};
 
 use super::id;
 use crate::{
     amount::grouped,
-    args::{At, Delete, Fork, Label, Rename, Verify},
+    args::{At, Delete, Label, Rename, Verify},
     consent,
     exit::Exit,
     named, plain,
@@ -17,36 +17,6 @@ use crate::{
 
 /// The number of sessions that are asked for together.
 const PAGE: usize = 500;
-
-/// Copies a session, or its first records.
-pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
-    let store = Store::find(&args.at).await?;
-    let sessions = store.sessions();
-    let from = named::find(&sessions, &args.name).await?;
-    let to = id(&args.new);
-    let info = copy(&sessions, &from, args.seq.map(Seq), &to).await?;
-    store.settle(&to).await;
-    let [from, to] = [&from.log, &info.log].map(|log| plain::line(&log.0));
-    write(&format!("forked {from} at {} into {to}\n", info.head))?;
-    Ok(Exit::Finished)
-}
-
-/// Copies a session, or its first records, with its labels.
-pub(crate) async fn copy(
-    sessions: &Sessions,
-    from: &LogInfo,
-    until: Option<Seq>,
-    to: &LogId,
-) -> Result<LogInfo, Problem> {
-    let forked = sessions.fork(&from.log, until, to).await;
-    let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
-    // The labels stay the same: they tell what it is about, and which calls wait for approval.
-    let labels: Vec<&str> = from.about.labels.iter().map(|label| &**label).collect();
-    if !labels.is_empty() {
-        sessions.label(to, &labels, &[]).await.map_err(|error| trouble::of_journal(&error))?;
-    }
-    Ok(info)
-}
 
 /// Checks one session, or all of them.
 pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {

@@ -1,10 +1,12 @@
 //! The commands of a conversation: lines that begin with a slash.
 
+use std::path::PathBuf;
+
 /// The commands, each with what it does.
 pub(crate) const NAMES: [(&str, &str); 10] = [
     ("/help", "shows this"),
     ("/undo", "puts back what the agent changed in files since your last prompt; once more, since the one before it"),
-    ("/fork", "goes on in a copy of the session; with a name, in one of that name"),
+    ("/fork", "goes on in a copy of the session, of a name if one is said; --files DIR copies the files there too"),
     ("/model", "shows the model, or goes on with another one: /model provider/name"),
     ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
     ("/rules", "shows the rules that hold, and what the sandbox holds"),
@@ -25,7 +27,7 @@ What is asked is answered with y(es), n(o) and a reason, e(dit) or a(lways).";
 pub(crate) enum Command {
     Help,
     Undo,
-    Fork(String),
+    Fork { name: String, files: Option<PathBuf> },
     Model(String),
     Mode(String),
     Rules,
@@ -53,7 +55,7 @@ impl Command {
         Some(match name {
             "/help" => bare(Self::Help),
             "/undo" => bare(Self::Undo),
-            "/fork" => Ok(Self::Fork(rest.to_owned())),
+            "/fork" => fork(rest),
             "/model" => Ok(Self::Model(rest.to_owned())),
             "/mode" => Ok(Self::Mode(rest.to_owned())),
             "/rules" => bare(Self::Rules),
@@ -63,6 +65,18 @@ impl Command {
             _ => Err(format!("there is no command {name}; /help shows them")),
         })
     }
+}
+
+/// Reads what stands behind `/fork`.
+fn fork(rest: &str) -> Result<Command, String> {
+    let (name, files) = match rest.split_once("--files") {
+        Some((name, folder)) => (name.trim(), Some(folder.trim())),
+        None => (rest, None),
+    };
+    if name.starts_with('-') || files == Some("") {
+        return Err("say /fork [NAME] [--files DIR]".to_owned());
+    }
+    Ok(Command::Fork { name: name.to_owned(), files: files.map(PathBuf::from) })
 }
 
 /// True if the line ends the conversation.

@@ -1,6 +1,7 @@
 //! A stretch of a conversation: prompts to one agent in one session, until another one is wished.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -10,7 +11,7 @@ use std::{
 
 use adjutant::{
     Event, EventKind, Outcome, Running,
-    agent::{LogId, LogQuery},
+    agent::{LogId, LogQuery, Seq},
     llm::UserMessage,
 };
 use tokio::{
@@ -36,7 +37,7 @@ use crate::{
     problem::Problem,
     run,
     screen::Screen,
-    sessions::{list, tend, undo::History},
+    sessions::{fork, list, undo::History},
     summary::Took,
     trouble, waits,
 };
@@ -287,17 +288,28 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
                 self.screen.tell("what was said is folded before the next request");
             }
             Command::Sessions => self.sessions().await?,
-            Command::Fork(name) => {
-                let to = if name.is_empty() { run::new_name(self.talk.root()) } else { LogId::from(name) };
-                let sessions = self.talk.store.sessions();
-                let from = named::find(&sessions, &self.talk.name.0).await?;
-                let forked = tend::copy(&sessions, &from, None, &to).await?;
-                self.screen.tell(&format!("goes on in {}, a copy of {}", plain::line(&forked.log.0), from.log));
-                self.talk.name = to;
-                return Ok(Some(Next::Again));
-            }
+            Command::Fork { name, files } => return self.fork(name, files.as_deref()).await.map(Some),
         }
         Ok(None)
+    }
+
+    /// Goes on in a copy of the session, in a copy of its files if that is wished.
+    async fn fork(&mut self, name: String, files: Option<&Path>) -> Result<Next, Problem> {
+        let to = if name.is_empty() { run::new_name(self.talk.root()) } else { LogId::from(name) };
+        let sessions = self.talk.store.sessions();
+        let from = named::find(&sessions, &self.talk.name.0).await?;
+        let forked = match files {
+            None => fork::copy(&sessions, &from, None, &to).await?,
+            Some(folder) => {
+                let (forked, lines) = fork::with_files(&self.talk.store, &from, None, &to, folder).await?;
+                lines.iter().for_each(|line| self.screen.tell(line));
+                self.talk.root = folder.to_owned();
+                forked
+            }
+        };
+        self.screen.tell(&format!("goes on in {}, a copy of {}", plain::line(&forked.log.0), from.log));
+        self.talk.name = to;
+        Ok(Next::Again)
     }
 
     /// Puts back what was changed since the last prompt that is not taken back yet, and lets the model know.
@@ -306,10 +318,13 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let history = History::read(&*store.journal(), &self.talk.name).await?;
         let Some(at) = history.before(self.talk.undone) else {
             self.screen.tell("nothing is to be put back");
+            let uncovered = history.uncovered(Seq(0)).filter(|_| self.talk.undone.is_none());
+            uncovered.iter().for_each(|line| self.screen.tell(line));
             return Ok(());
         };
         let restored = history.restore(store, files, at)?;
         self.talk.undone = Some(at);
+        history.uncovered(at).iter().for_each(|line| self.screen.tell(line));
         if restored.is_empty() {
             self.screen.tell("everything is already as it was");
             return Ok(());

@@ -224,8 +224,10 @@ fn conversation_goes_on_when_it_was_killed_in_the_middle() {
     let screen = terminal.screen();
     assert!(screen.contains("the last run was left in its middle; it goes on"), "{screen}");
     assert!(screen.contains("you: Hi"), "{screen}");
-    terminal.line("/fork copy");
+    let folder = desk.path("copied files");
+    terminal.line(&format!("/fork copy --files {folder}"));
     terminal.wait("goes on in copy, a copy of work-");
+    assert_eq!(fs::read_to_string(format!("{folder}/notes.txt")).expect("it is there"), "Herons stand.\n");
     terminal.line("/sessions");
     terminal.wait("fork of work-");
     terminal.line("/model no/such");
@@ -233,7 +235,8 @@ fn conversation_goes_on_when_it_was_killed_in_the_middle() {
     terminal.line("/model");
     terminal.wait("model: anthropic/claude-sonnet-5");
     terminal.press("\u{4}");
-    assert_eq!(terminal.end().0, 0);
+    let (code, screen) = terminal.end();
+    assert!(code == 0 && screen.contains("`adjutant -c --root '"), "{screen}");
     gate.open();
 }
 
@@ -270,20 +273,26 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     fs::write(desk.path("work/calc.py"), "def add(a, b):\r\n    return a - b\r\n").expect("it can be written");
     fs::write(desk.path("work/test_calc.py"), "from calc import add\nassert add(1, 2) == 4\n")
         .expect("it can be written");
+    fs::write(desk.path("work/README.md"), "# Calc\n\n`add` subtracts.  \n").expect("it can be written");
     let patch = "*** Begin Patch\n*** Update File: test_calc.py\n@@\n from calc import add\n\
                  -assert add(1, 2) == 4\n+assert add(1, 2) == 3\n*** End Patch\n";
     let edit = json!({"path": "calc.py", "old_text": "    return a - b", "new_text": "    return a + b"});
-    // Waits for ever: nobody writes into the pipe.
-    let test = "sh test.sh && mkfifo pipe && echo waits && cat pipe";
-    fs::write(desk.path("work/test.sh"), "grep -q 'a + b' calc.py && echo passed\n").expect("it can be written");
+    let readme = json!({"path": "README.md", "old_text": "`add` subtracts.", "new_text": "`add` adds."});
+    // Commands write into `out` alone, and cannot beside the directory. This one waits for ever: nobody writes into the pipe.
+    let test = "sh test.sh && mkfifo out/pipe && echo waits && cat out/pipe";
+    let script = "mkdir -p out; echo ran >> out/log\ntouch ../escaped 2>/dev/null && echo escaped\n\
+                  grep -q 'a + b' calc.py && echo passed\n";
+    fs::write(desk.path("work/test.sh"), script).expect("it can be written");
     let before = files(&desk);
     let server = serve([
         Script::new()
             .call("read_file", json!({"path": "calc.py"}))
             .call("read_file", json!({"path": "test_calc.py"}))
+            .call("read_file", json!({"path": "README.md"}))
             .usage(usage()),
         calls("edit_file", edit),
         calls("apply_patch", json!({"patch": patch})),
+        calls("edit_file", readme),
         calls("run_command", json!({"command": test})),
         calls("write_file", json!({"path": "FIXED.md", "content": "`add` adds.\n"})),
         calls("run_command", json!({"command": "sh test.sh"})),
@@ -303,10 +312,12 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
         terminal.screen()
     );
     terminal.line("y");
+    asked(&terminal, "edit_file\n  @ README.md");
+    terminal.line("y");
     asked(&terminal, "run_command");
     terminal.line("y");
     // It is in the middle of the command, which has seen the edit.
-    let pipe = desk.path("work/pipe");
+    let pipe = desk.path("work/out/pipe");
     terminal.wait_until("the pipe", |_| std::path::Path::new(&pipe).exists());
     terminal.kill();
     // What it ran ends with it: nobody holds the pipe for reading any more.
@@ -325,12 +336,16 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     ended(&terminal, 1);
     let bodies: Vec<String> =
         server.requests().iter().map(|it| String::from_utf8_lossy(&it.body).into_owned()).collect();
-    assert!(bodies[6].contains("passed"), "{}", bodies[6]);
-    fs::remove_file(desk.path("work/pipe")).expect("the command has made it");
-    assert_eq!(files(&desk).len(), before.len() + 1);
+    assert!(bodies[7].contains("passed") && !bodies[7].contains("escaped"), "{}", bodies[7]);
+    let changed = files(&desk).into_iter().filter(|file| !before.contains(file)).count();
+    assert_eq!((files(&desk).len(), changed), (before.len() + 1, 4));
     terminal.line("/undo");
-    terminal.wait("put back: FIXED.md, calc.py, test_calc.py");
+    terminal.wait("put back: FIXED.md, README.md, calc.py, test_calc.py");
     assert_eq!(files(&desk), before);
+    // What commands wrote is theirs.
+    terminal.wait("not put back: what commands changed; 2 ran since then");
+    assert_eq!(fs::read_to_string(desk.path("work/out/log")).expect("it is there"), "ran\nran\n");
+    assert!(!std::path::Path::new(&desk.path("escaped")).exists());
     terminal.line("/undo");
     terminal.wait("nothing is to be put back");
     terminal.press("\u{4}");

@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use adjutant::llm::Script;
+use serde_json::json;
+
 use super::{Desk, lists};
-use crate::command::{Seen, Vendor, says, serve};
+use crate::command::{Seen, Vendor, says, serve, usage};
 
 /// A desk with a session `s` of one run.
 fn asked(desk: &Desk) {
@@ -35,6 +38,55 @@ fn fork_parts_from_its_parent_when_both_go_on() {
         assert!(desk.out(&["sessions", "show", "early"]).contains("user: What is here?"));
         let exists = desk.see(&["sessions", "fork", "s", "other"]);
         assert_eq!((exists.code, exists.stdout.as_str()), (Some(2), ""), "{exists:#?}");
+    }
+}
+
+#[test]
+fn fork_has_the_files_as_they_were_and_undoes_its_own_when_it_is_given_a_directory() {
+    let write =
+        |text: &str| Script::new().call("write_file", json!({"path": "poem.txt", "content": text})).usage(usage());
+    let read = || Script::new().call("read_file", json!({"path": "poem.txt"})).usage(usage());
+    let command = || Script::new().call("run_command", json!({"command": "echo x > made.txt"})).usage(usage());
+    for desk in Desk::each() {
+        let scripts = [write("one\n"), says("Done."), read(), write("two\n"), command(), says("Done.")];
+        let server = serve(scripts.into_iter().chain([read(), write("three\n"), says("Done.")]));
+        for (prompt, code) in [("Write!", 0), ("Again!", 0)] {
+            let seen = desk.ask(&server, &["run", prompt, "--session", "s", "--mode", "all", "-q"]);
+            assert_eq!(seen.code, Some(code), "{seen:#?}");
+        }
+        let text = |path: &str| fs::read_to_string(desk.path(path)).unwrap_or_default();
+        let events = desk.see(&["sessions", "show", "s", "--json"]).events();
+        let at = events.iter().find(|it| it["kind"] == "reply").expect("it has said so")["seq"].to_string();
+        let folder = desk.path("copy");
+        let forked = desk.see(&["sessions", "fork", "s", "early", "--at", &at, "--files", &folder]);
+        assert_eq!(
+            (forked.code, forked.stdout),
+            (Some(0), format!("forked s at {at} into early\n")),
+            "{}",
+            forked.stderr
+        );
+        let told = format!(
+            "copied 3 files, 20 bytes; `adjutant -c --root {folder}` goes on there\n\
+             as it is now: what commands changed; 1 ran since then\n"
+        );
+        assert_eq!(forked.stderr, told);
+        assert_eq!((text("copy/poem.txt"), text("copy/notes.txt")), ("one\n".into(), text("work/notes.txt")));
+        // It goes on there, and its own files are put back.
+        let here = ["run", "Once more!", "--continue", "--root", &folder, "--mode", "all", "-q"];
+        desk.ask(&server, &here).check(0, "Done.\n", "");
+        assert_eq!(text("copy/poem.txt"), "three\n");
+        desk.see(&["undo", "early"]).check(0, "poem.txt\n", "");
+        assert_eq!(text("copy/poem.txt"), "one\n");
+        desk.see(&["undo", "early", "--to", "0"]).check(0, "poem.txt\n", "");
+        assert!(!std::path::Path::new(&desk.path("copy/poem.txt")).exists());
+        assert_eq!((text("work/poem.txt"), text("work/made.txt")), ("two\n".into(), "x\n".into()));
+        // Where there cannot be a copy there is no session either.
+        let refused = desk.see(&["sessions", "fork", "s", "t", "--files", &folder]);
+        let told = format!(
+            "error: the folder for the copy is not empty: {folder}\nhint: a new or empty directory takes the files\n"
+        );
+        refused.check(2, "", &told);
+        assert_eq!(desk.out(&["sessions", "list"]).lines().count(), 3);
     }
 }
 

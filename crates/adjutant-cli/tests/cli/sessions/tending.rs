@@ -181,3 +181,25 @@ fn files_are_put_back_when_a_session_is_undone() {
         desk.see(&["undo", "--to", "0"]).check(0, "", "nothing is to be put back\n");
     }
 }
+
+#[test]
+fn undo_says_what_it_does_not_cover_when_commands_ran() {
+    for desk in Desk::each() {
+        let call = |tool: &str, args| Script::new().call(tool, args).usage(usage());
+        let server = serve([
+            call("run_command", json!({"command": "echo made > made.txt"})),
+            says("Done."),
+            call("write_file", json!({"path": "poem.txt", "content": "one\n"})),
+            call("run_command", json!({"command": "echo more >> made.txt"})),
+            says("Done."),
+        ]);
+        for prompt in ["Make!", "Write!"] {
+            desk.ask(&server, &["run", prompt, "--session", "s", "--mode", "all", "-q"]).check(0, "Done.\n", "");
+        }
+        desk.see(&["undo", "s"]).check(0, "poem.txt\n", "not put back: what commands changed; 1 ran since then\n");
+        let all = "nothing is to be put back\nnot put back: what commands changed; 2 ran since then\n";
+        desk.see(&["undo", "s", "--to", "0"]).check(0, "", all);
+        let made = std::fs::read_to_string(desk.path("work/made.txt")).expect("it is there");
+        assert_eq!(made, "made\nmore\n");
+    }
+}
