@@ -41,9 +41,12 @@ fn list_says_what_waits_and_what_was_left_in_the_middle_when_runs_are_open() {
     for desk in Desk::each() {
         let gate = Gate::default();
         let asks = Script::new().call("ask_user", json!({"question": "Which colour?"})).usage(usage());
+        // What waits was asked long before the newest record.
+        let read = |script: Script, _| script.call("read_file", json!({"path": "notes.txt"}));
+        let many = (0..40).fold(Script::new().call("list_files", json!({})), read).usage(usage());
         let server = serve([
             asks,
-            lists(),
+            many,
             says("Yes."),
             lists(),
             says("Never said").wait_at(0, &gate),
@@ -84,7 +87,7 @@ fn list_says_what_waits_and_what_was_left_in_the_middle_when_runs_are_open() {
         let of = |name: &str| known.iter().find(|it| it["name"] == name).expect("it is listed");
         let runs = ["question", "call", "ended", "left", "busy"].map(|name| of(name)["run"].as_str());
         assert_eq!(runs, [Some("waits"), Some("waits"), Some("none"), Some("open"), Some("open")]);
-        let waits = json!([{"pause": "main/c1_0_1", "agent": "adjutant", "kind": "approval", "tool": "list_files", "prompt": "may list_files run?"}]);
+        let waits = json!([{"pause": "main/c1_0_0", "agent": "adjutant", "kind": "approval", "tool": "list_files", "prompt": "may list_files run?"}]);
         assert_eq!((&of("call")["waits"], &of("busy")["owned"]), (&waits, &true.into()));
         at_work.kill().and_then(|()| at_work.wait()).expect("it runs");
         gate.open();
