@@ -109,6 +109,27 @@ fn list_holds_only_what_is_asked_for_when_it_has_labels() {
 }
 
 #[test]
+fn list_says_so_when_it_is_empty() {
+    let desk = Desk::new("store.db");
+    make(&desk, &["s"]);
+    let own = format!("-dir:{}", desk.work());
+    let table: [(&[&str], &str); 8] = [
+        (&["sessions", "list", "--label", "none"], "there is no such session\n"),
+        (&["sessions", "list", "--label", "none", "--json"], "there is no such session\n"),
+        (&["sessions", "show", "s", "--from", "999"], "there is nothing to show\n"),
+        (&["sessions", "label", "s", &own], "the session has no label\n"),
+        (&["memory", "list", "--owner", "ada"], "nothing is known of ada\n"),
+        (&["board", "list"], "there is no such task\n"),
+        (&["agents", "list"], "there is no agent in .adjutant/agents\n"),
+        (&["agent", "ps"], "there is no agent here; `adjutant agent create` makes one\n"),
+    ];
+    for (args, told) in table {
+        let seen = desk.see(args);
+        assert_eq!((seen.code, seen.stdout.as_str(), seen.stderr.as_str()), (Some(0), "", told), "{args:?}");
+    }
+}
+
+#[test]
 fn show_goes_on_when_there_are_more_than_one_page() {
     for desk in Desk::each() {
         make(&desk, &["s"]);
