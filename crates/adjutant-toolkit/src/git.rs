@@ -116,7 +116,9 @@ impl Git {
             CommandEnd::Late => {
                 Err(ToolError::new(ToolErrorKind::TimedOut, "git took longer than 30 s and was killed"))
             }
-            CommandEnd::Stopped | CommandEnd::Lost => Err(ToolError::failed("it is not known how git ended")),
+            CommandEnd::Stopped | CommandEnd::Flooded | CommandEnd::Lost => {
+                Err(ToolError::failed("it is not known how git ended"))
+            }
         }
     }
 }

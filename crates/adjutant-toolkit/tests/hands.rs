@@ -9,6 +9,8 @@ mod git;
 mod rows;
 #[path = "hands/shell.rs"]
 mod shell;
+#[path = "hands/who.rs"]
+mod who;
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ToolError, Tools};

@@ -6,14 +6,17 @@
 use std::{
     fs,
     hash::{BuildHasher, Hasher, RandomState},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     time::{Duration, Instant},
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, pidfd_open, pidfd_send_signal,
-    prlimit,
+    prlimit, setpriority_process,
 };
+
+use super::job::{PROCESSES, THREADS};
 
 /// The most rounds in which processes are looked for: those that were killed may have started others meanwhile.
 const ROUNDS: usize = 500;
@@ -43,36 +46,75 @@ impl CallMark {
         let mut empty = 0;
         let mut killed = false;
         for _ in 0..ROUNDS {
-            let found = candidates(first, began).into_iter().filter(|id| self.kill(*id)).count();
-            killed |= found > 0;
-            empty = if found == 0 { empty + 1 } else { 0 };
+            let last = candidates(first, began).into_iter().filter_map(|id| self.kill(id)).last();
+            killed |= last.is_some();
+            empty = if last.is_none() { empty + 1 } else { 0 };
             // One look proves nothing: a process may have made another one, and gone, while its neighbours were looked at.
             if empty >= if killed { 3 } else { 2 } {
                 return;
+            }
+            if let Some(last) = last {
+                // A moment until they are gone, which it spares the next look.
+                let _ = poll(&mut [PollFd::new(&last, PollFlags::IN)], Timespec::try_from(MOMENT).ok().as_ref());
             }
         }
     }
 
     /// Kills a process that has it. It is held before it is looked at: so its id cannot be another's by then.
-    fn kill(&self, id: Pid) -> bool {
+    fn kill(&self, id: Pid) -> Option<OwnedFd> {
         if id == getpid() || !self.is_on(id) {
-            return false;
+            return None;
         }
-        let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else { return false };
+        let held = pidfd_open(id, PidfdFlags::empty()).ok()?;
         // One that has ended keeps its limits until somebody takes notice of its end.
-        let mut ended = [PollFd::new(&held, PollFlags::IN)];
-        let has_ended = poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let has_ended =
+            poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
         let is_killed = !has_ended && self.is_on(id) && pidfd_send_signal(&held, Signal::KILL).is_ok();
-        if is_killed {
-            // A moment until it is gone, which it spares the next look.
-            let _ = poll(&mut ended, Timespec::try_from(MOMENT).ok().as_ref());
-        }
-        is_killed
+        is_killed.then_some(held)
     }
 
     fn is_on(&self, id: Pid) -> bool {
         limit(&id.as_raw_nonzero().to_string()).is_some_and(|limit| limit == self.0)
     }
+}
+
+/// Sees when a call has too many processes.
+#[derive(Debug)]
+pub(super) struct Census {
+    first: Pid,
+    began: Instant,
+    /// The process of the machine that was made last, and those of the call, when they were counted.
+    newest: i32,
+    count: usize,
+}
+
+impl Census {
+    pub(super) fn new(first: Pid, began: Instant) -> Self {
+        Self { first, began, newest: first.as_raw_nonzero().get(), count: 1 }
+    }
+
+    /// True if the call has more processes or threads than it may. They are counted when so many began on the whole machine
+    /// that they may be too many: an ordinary command costs a look at one number.
+    pub(super) fn is_over(&mut self, mark: &CallMark) -> bool {
+        let newest = newest();
+        // The numbers of processes begin again at some time: then they are counted.
+        let begun = usize::try_from(newest - self.newest).unwrap_or(usize::MAX);
+        if self.count.saturating_add(begun) <= PROCESSES {
+            return false;
+        }
+        let marked: Vec<Pid> =
+            candidates(self.first, self.began).into_iter().filter(|id| *id != getpid() && mark.is_on(*id)).collect();
+        (self.newest, self.count) = (newest, marked.len());
+        // Source: a folder has a link for itself, one in the folder above, and one for each folder in it.
+        let threads = |id: &Pid| fs::metadata(format!("/proc/{}/task", id.as_raw_nonzero())).map_or(0, |it| it.nlink());
+        self.count > PROCESSES || marked.iter().map(|id| threads(id).saturating_sub(2)).sum::<u64>() > THREADS
+    }
+}
+
+/// Lets this thread go before others, where it may: what makes processes without end takes the time of those who end them.
+pub(super) fn hurry() {
+    // Whoever may not has a limit of processes that holds.
+    let _ = setpriority_process(None, -20);
 }
 
 /// True if processes can be marked here, and the mark be read.
@@ -96,12 +138,16 @@ fn limit(process: &str) -> Option<String> {
 /// The processes that may have been started since the first of a call.
 fn candidates(first: Pid, began: Instant) -> Vec<Pid> {
     let first = first.as_raw_nonzero().get();
-    // Source: proc_loadavg(5): the last field is the process that was made last.
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let last: i32 = load.split_ascii_whitespace().next_back().and_then(|last| last.parse().ok()).unwrap_or_default();
+    let last = newest();
     if last >= first && last - first <= FEW && began.elapsed() <= SHORT {
         return (first..=last).filter_map(Pid::from_raw).collect();
     }
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw).collect()
+}
+
+/// The process of the machine that was made last. Source: proc_loadavg(5): the last field.
+fn newest() -> i32 {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split_ascii_whitespace().next_back().and_then(|last| last.parse().ok()).unwrap_or_default()
 }

@@ -4,6 +4,10 @@ use std::{ffi::OsString, path::PathBuf, process::ExitStatus, time::Duration};
 
 use tempfile::TempDir;
 
+/// The most processes that a call may have, and the most threads of all of them.
+pub(crate) const PROCESSES: usize = 512;
+pub(crate) const THREADS: u64 = 8_192;
+
 /// A command to run.
 #[derive(Debug)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is started elsewhere"))]
@@ -42,6 +46,8 @@ pub(crate) enum CommandEnd {
     Exited(ExitStatus),
     Late,
     Stopped,
+    /// It had too many processes, and was killed.
+    Flooded,
     /// It could not be killed, or what became of it is not known.
     Lost,
 }

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use super::{
     By, CURE, Sandbox, bwrap,
-    end::{self, CallMark},
+    end::{self, CallMark, Census},
     job::{Access, CommandEnd, CommandJob, OnEnd, Sink},
     landlock, places,
     watcher::WatchedGroup,
@@ -33,6 +33,8 @@ const GRACE: Duration = Duration::from_millis(500);
 const DRAIN: Duration = Duration::from_millis(200);
 /// The time in which what was killed is gone, if it can be killed.
 const GONE: Duration = Duration::from_secs(5);
+/// The time between two looks at the number of its processes.
+const TICK: Duration = Duration::from_millis(50);
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
@@ -93,6 +95,7 @@ struct Live {
     child: Child,
     id: Pid,
     mark: Option<CallMark>,
+    census: Census,
     held: OwnedFd,
     output: Option<PipeReader>,
     wake: PipeReader,
@@ -114,18 +117,21 @@ impl Live {
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
         let watched = if is_own { None } else { Some(WatchedGroup::new(id).map_err(told)?) };
         gate.write_all(b"\n").map_err(told)?;
-        Ok(Self { child, id, mark, held, output: Some(output), wake, began, _watched: watched })
+        let census = Census::new(id, began);
+        Ok(Self { child, id, mark, census, held, output: Some(output), wake, began, _watched: watched })
     }
 
     fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
         let late = self.began.checked_add(limit);
         let seen = self.look(late, true, &mut sink);
-        if seen != Seen::Exited {
+        if seen == Seen::Flooding {
+            end::hurry();
+        } else if seen != Seen::Exited {
             end::kill_group(self.id, Signal::TERM);
             self.look(Instant::now().checked_add(GRACE), false, &mut sink);
         }
         end::kill_group(self.id, Signal::KILL);
-        if let Some(mark) = &self.mark {
+        if let Some(mark) = self.mark.take() {
             mark.kill_all(self.id, self.began);
         }
         let over = Instant::now() + DRAIN;
@@ -141,13 +147,15 @@ impl Live {
             (Seen::Exited, Some(status)) => CommandEnd::Exited(status),
             (Seen::Late, _) => CommandEnd::Late,
             (Seen::Stopped, _) => CommandEnd::Stopped,
+            (Seen::Flooding, _) => CommandEnd::Flooded,
         }
     }
 
-    /// Reads until it has ended, time is up, or someone wants it to stop.
+    /// Reads until it has ended, time is up, someone wants it to stop, or it has too many processes.
     fn look(&mut self, until: Option<Instant>, is_stoppable: bool, sink: &mut Sink) -> Seen {
+        let mut next = Instant::now();
         loop {
-            let left = until.map_or(GONE, |until| until.saturating_duration_since(Instant::now()).min(GONE));
+            let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
             let fd = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
             // What has come to its end stays ready: it is not asked again.
             let (wake, output) = (is_stoppable.then_some(&self.wake), self.output.as_ref());
@@ -168,6 +176,12 @@ impl Live {
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Seen::Late;
+            }
+            if Instant::now() >= next {
+                next = Instant::now() + TICK;
+                if self.mark.as_ref().is_some_and(|mark| self.census.is_over(mark)) {
+                    return Seen::Flooding;
+                }
             }
         }
     }
@@ -191,6 +205,7 @@ enum Seen {
     Exited,
     Late,
     Stopped,
+    Flooding,
 }
 
 /// True if one of these is ready within this time.

@@ -29,6 +29,7 @@ impl Report {
             Network::All => "of sockets those of the internet alone",
         };
         let both = ["files", network, "no sockets of the machine", "no new privileges", "no way into other processes"];
+        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "more is held on Linux alone"))]
         let (by, mut enforced) = match &sandbox.by {
             By::Landlock { abi } => {
                 let mut enforced = both.to_vec();
@@ -68,17 +69,14 @@ impl Report {
         };
         #[cfg(target_os = "linux")]
         {
-            if matches!(sandbox.by, By::Landlock { .. } | By::Danger) {
+            if !matches!(sandbox.by, By::Refusing { .. }) {
                 match super::end::is_marked() {
-                    true => enforced.push("every process of a call ends with it"),
-                    false => missing
-                        .push("a process that leaves its group may outlive its call: /proc shows no limits".into()),
+                    true => enforced.extend(["every process of a call ends with it", "512 processes of a call"]),
+                    false => missing.push(
+                        "the number of processes of a call, and the end of one that leaves its group: /proc shows no limits"
+                            .into(),
+                    ),
                 }
-            }
-            if rustix::process::geteuid().is_root() && !matches!(sandbox.by, By::Refusing { .. }) {
-                missing.push("the number of processes: root has no limit; commands end by their time alone".into());
-            } else if !matches!(sandbox.by, By::Refusing { .. }) {
-                enforced.push("a limit of processes");
             }
         }
         Self { by, enforced, missing }

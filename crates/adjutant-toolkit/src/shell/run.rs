@@ -21,7 +21,7 @@ use super::{
 use crate::{
     files::work,
     sandbox::{
-        job::{Access, CommandEnd, CommandJob},
+        job::{Access, CommandEnd, CommandJob, PROCESSES, THREADS},
         launch::Running,
     },
 };
@@ -163,7 +163,7 @@ impl Tool for RunCommand {
             }
             CommandEnd::Late => Err(ToolError::new(ToolErrorKind::TimedOut, text)),
             CommandEnd::Stopped if is_cancelled => Err(ToolError::new(ToolErrorKind::Cancelled, text)),
-            CommandEnd::Stopped | CommandEnd::Lost => Err(ToolError::failed(text)),
+            CommandEnd::Stopped | CommandEnd::Flooded | CommandEnd::Lost => Err(ToolError::failed(text)),
         }
     }
 }
@@ -223,6 +223,9 @@ fn told_end(how: CommandEnd, limit: Duration) -> Arc<str> {
         },
         CommandEnd::Late => format!("killed: it took longer than {} s", limit.as_secs()),
         CommandEnd::Stopped => "stopped".to_owned(),
+        CommandEnd::Flooded => {
+            format!("killed: it had more than {PROCESSES} processes or {THREADS} threads; hint: start fewer at a time")
+        }
         CommandEnd::Lost => "it is not known how it ended".to_owned(),
     }
     .into()

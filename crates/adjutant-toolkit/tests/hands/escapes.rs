@@ -4,7 +4,7 @@
 //! not enforced; neither counts as refused.
 
 use std::{
-    env, fs,
+    fs,
     os::unix::{
         fs::{PermissionsExt, symlink},
         net::{UnixDatagram, UnixListener},
@@ -12,7 +12,6 @@ use std::{
     },
     path::PathBuf,
     process::{Child, Command, Stdio},
-    thread,
 };
 
 use adjutant_toolkit::{Sandbox, Shell};
@@ -22,15 +21,8 @@ use tempfile::TempDir;
 use super::{
     rows::{GAPS, ROWS},
     said, tell,
+    who::by_everyone,
 };
-
-/// Who attacks, and how a process becomes that.
-const WHO: [(&str, &[&str]); 3] = [
-    ("root", &[]),
-    ("nobody", &["--reuid=65534", "--regid=65534", "--clear-groups"]),
-    ("root without capabilities", &["--bounding-set=-all", "--inh-caps=-all"]),
-];
-const VARIABLE: &str = "ADJUTANT_TEST_ATTACKER";
 
 /// A root beside what must not be reached, with a process and listeners outside.
 struct Scene {
@@ -166,43 +158,5 @@ fn table(who: &str) -> Vec<String> {
 
 #[test]
 fn nothing_leads_out_whoever_attacks() {
-    if let Ok(who) = env::var(VARIABLE) {
-        assert_eq!(table(&who), Vec::<String>::new());
-        return;
-    }
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        tell(format_args!("SKIPPED: root, nobody: this test was not started by root"));
-        assert_eq!(table("this user"), Vec::<String>::new());
-        return;
-    }
-    let attack = |(who, change): (&'static str, &[&str])| {
-        let own = env::current_exe().expect("a program");
-        let mut command = Command::new(if change.is_empty() { own.as_os_str() } else { "setpriv".as_ref() });
-        if !change.is_empty() {
-            command.args(change).arg(&own);
-        }
-        command.args(["--exact", "escapes::nothing_leads_out_whoever_attacks", "--nocapture"]).env(VARIABLE, who);
-        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        (who, command.spawn().and_then(Child::wait_with_output))
-    };
-    let attacks: Vec<_> = thread::scope(|scope| {
-        WHO.map(|who| scope.spawn(move || attack(who))).map(|it| it.join().expect("a result")).into()
-    });
-    for (who, output) in attacks {
-        let output = match output {
-            Ok(output) => output,
-            Err(error) => {
-                tell(format_args!("SKIPPED: {who}: {error}"));
-                continue;
-            }
-        };
-        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-        tell(format_args!("{said}"));
-        if said.starts_with("setpriv: ") {
-            tell(format_args!("SKIPPED: {who}: the test cannot be started as that user"));
-            continue;
-        }
-        assert!(output.status.success(), "{who}: {said}");
-    }
+    by_everyone("escapes::nothing_leads_out_whoever_attacks", |who| assert_eq!(table(who), Vec::<String>::new()));
 }

@@ -10,7 +10,7 @@ use adjutant_toolkit::{Sandbox, Shell};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{ask, said, tell};
+use super::{ask, said, tell, who::by_everyone};
 
 /// A shell in the best sandbox of this machine; none where there is no sandbox.
 fn shell() -> Option<(TempDir, Shell)> {
@@ -163,4 +163,35 @@ fn nothing_runs_where_nothing_can_hold_it() {
     }
     let shell = Shell::new(place.path(), Sandbox::danger_without_any()).expect("a shell");
     check(&shell.toolbox(), "echo ran", "ran\n[exit code 0]");
+}
+
+/// Each makes 1,500 processes at most, which sleep: as children of one, as children of children, each in a session of its own.
+const BOMBS: [&str; 3] = [
+    "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); sleep {t} & done; wait",
+    "b() { if [ $1 = 0 ]; then sleep {t}; else b $(($1-1)) & b $(($1-1)) & wait; fi; }; b 9",
+    "i=0; while [ $i -lt 1500 ]; do i=$((i+1)); setsid sleep {t} & done; wait",
+];
+
+#[test]
+fn bombs_of_processes_end_with_an_error_and_leave_nothing() {
+    by_everyone("shell::bombs_of_processes_end_with_an_error_and_leave_nothing", |who| {
+        for (name, sandbox) in [("landlock", Sandbox::landlock()), ("bwrap", Sandbox::bwrap())] {
+            if let Some(why) = sandbox.refuses() {
+                tell(format_args!("SKIPPED: {who}, {name}: {why}"));
+                continue;
+            }
+            let place = tempfile::tempdir().expect("a folder");
+            let tools = Shell::new(place.path(), sandbox).expect("a shell").toolbox();
+            for (number, bomb) in BOMBS.into_iter().enumerate() {
+                let time = format!("8{number}{}", std::process::id());
+                let args = json!({ "command": bomb.replace("{t}", &time), "timeout_secs": 30 });
+                let error = ask(&tools, "run_command", args).expect_err("it ends");
+                let expect = "[killed: it had more than 512 processes or 8192 threads; hint: start fewer at a time]";
+                assert!(error.message.ends_with(expect), "{who}, {name}, {bomb}: {}", error.message);
+                let lines = fs::read_dir("/proc").expect("processes").flatten();
+                let left = lines.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+                assert_eq!(left.filter(|line| line.contains(&time)).count(), 0, "{who}, {name}, {bomb}");
+            }
+        }
+    });
 }
