@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Root,
     /// A rule or a mode cannot be read: the message tells which line, and how rules are written.
     Rule,
+    /// A host of a list cannot be read: the message tells which, and how hosts are written.
+    Host,
     /// Files cannot be put back, or copied: the message tells which, and why.
     Undo,
 }
@@ -48,7 +50,7 @@ impl Error {
     /// True if the same attempt may succeed later without a change; never for a root.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
-            ErrorKind::Root | ErrorKind::Rule | ErrorKind::Undo => false,
+            ErrorKind::Root | ErrorKind::Rule | ErrorKind::Host | ErrorKind::Undo => false,
         }
     }
 

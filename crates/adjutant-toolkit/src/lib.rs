@@ -32,7 +32,7 @@ pub use git::Git;
 pub use plan::Plan;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
-pub use sandbox::{Network, Report, Sandbox};
+pub use sandbox::{Hosts, Network, Report, Sandbox, sandbox_helper};
 #[cfg(all(feature = "shell", unix))]
 pub use shell::Shell;
 pub use undo::{ForkedFiles, Undo};

@@ -1,10 +1,14 @@
 //! What holds the commands that a model runs. How it is done is in `landlock.rs`, `syscalls.rs` and `bwrap.rs`; who runs in it,
-//! and how everything of a call ends, in `launch.rs`.
+//! and how everything of a call ends, in `launch.rs`; how a list of hosts is reached, in `helper.rs` and `proxy.rs`.
 
 #[cfg(target_os = "linux")]
 mod bwrap;
 #[cfg(target_os = "linux")]
 mod end;
+#[cfg(target_os = "linux")]
+mod helper;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nobody asks for a host elsewhere"))]
+mod hosts;
 pub(crate) mod job;
 #[cfg(target_os = "linux")]
 mod landlock;
@@ -12,6 +16,8 @@ mod landlock;
 pub(crate) mod launch;
 #[cfg(target_os = "linux")]
 mod places;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod report;
 #[cfg(target_os = "linux")]
 mod syscalls;
@@ -20,6 +26,11 @@ mod watcher;
 
 use std::{path::PathBuf, sync::Arc};
 
+#[cfg(target_os = "linux")]
+pub use helper::sandbox_helper;
+pub use hosts::Hosts;
+#[cfg(not(target_os = "linux"))]
+pub use launch::sandbox_helper;
 pub use report::Report;
 
 /// The cure that a tool names when nothing can hold its commands.
@@ -39,7 +50,7 @@ pub struct Sandbox {
 }
 
 /// The network that a command has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Network {
     /// None, not even loopback.
@@ -47,6 +58,11 @@ pub enum Network {
     None,
     /// All of it: the commands can send whatever they can read to anyone.
     All,
+    /// These hosts, by a proxy that the usual variables name (`http_proxy` and the like), and loopback among the command's own
+    /// processes. What does not ask the proxy reaches nothing.
+    ///
+    /// It needs [`Sandbox::bwrap`], and [`sandbox_helper`] first in `main`; without either no command runs.
+    Hosts(Hosts),
 }
 
 /// Who holds a command.
@@ -131,9 +147,24 @@ impl Sandbox {
 
     /// Returns why no command runs in it, if none does.
     pub fn refuses(&self) -> Option<&str> {
-        match &self.by {
-            By::Refusing { why } => Some(why),
-            By::Landlock { .. } | By::Bwrap { .. } | By::Danger => None,
+        match (&self.by, &self.network) {
+            (By::Refusing { why }, _) => Some(why),
+            (By::Landlock { .. } | By::Danger, Network::Hosts(_)) => Some("only bubblewrap can hold a list of hosts"),
+            (By::Bwrap { .. }, Network::Hosts(_)) if !launch::has_helper() => {
+                Some("this program does not help to hold a list of hosts")
+            }
+            (By::Landlock { .. } | By::Bwrap { .. } | By::Danger, _) => None,
+        }
+    }
+
+    /// What helps where no command runs.
+    fn cure(&self) -> &'static str {
+        match (&self.by, &self.network) {
+            (By::Bwrap { .. }, Network::Hosts(_)) => "hint: call `adjutant_toolkit::sandbox_helper()` first in `main`",
+            (By::Landlock { .. } | By::Danger, Network::Hosts(_)) => {
+                "hint: take `Sandbox::bwrap()`, or another network than `Network::Hosts`"
+            }
+            _ => CURE,
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
     let probe = || {
         let program = PROGRAMS.into_iter().map(PathBuf::from).find(|path| path.is_file());
         let program = program.ok_or_else(|| Arc::<str>::from("bubblewrap is not installed"))?;
-        let plan = Bindings { read: &[], write: &[], root: Path::new("/"), network: Network::None };
+        let plan = Bindings { read: &[], write: &[], root: Path::new("/"), network: &Network::None };
         let mut command = Command::new(&program);
         command.args(namespaces(&plan)).arg("/bin/true").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
         match command.output() {
@@ -49,7 +49,7 @@ pub(super) struct Bindings<'a> {
     pub(super) read: &'a [PathBuf],
     pub(super) write: &'a [PathBuf],
     pub(super) root: &'a Path,
-    pub(super) network: Network,
+    pub(super) network: &'a Network,
 }
 
 /// The arguments before the command's own, and files that must be open until it was started.
@@ -71,7 +71,7 @@ fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     let mut add = |parts: &[&std::ffi::OsStr]| words.extend(parts.iter().map(|part| (*part).to_owned()));
     add(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"].map(AsRef::as_ref));
-    if plan.network == Network::All {
+    if *plan.network == Network::All {
         add(&["--share-net".as_ref()]);
     }
     add(&["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"].map(AsRef::as_ref));

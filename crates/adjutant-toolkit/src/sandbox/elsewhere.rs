@@ -3,7 +3,7 @@
 use adjutant_tool::{ToolError, ToolErrorKind};
 
 use super::{
-    CURE, Sandbox,
+    Sandbox,
     job::{CommandJob, OnEnd, Sink},
 };
 
@@ -12,7 +12,14 @@ use super::{
 pub(crate) enum Running {}
 
 impl Running {
-    pub(crate) async fn start(_: &Sandbox, _: CommandJob, _: Sink, _: OnEnd) -> Result<Self, ToolError> {
-        Err(ToolError::new(ToolErrorKind::Denied, format!("no command runs without a sandbox; {CURE}")))
+    pub(crate) async fn start(sandbox: &Sandbox, _: CommandJob, _: Sink, _: OnEnd) -> Result<Self, ToolError> {
+        Err(ToolError::new(ToolErrorKind::Denied, format!("no command runs without a sandbox; {}", sandbox.cure())))
     }
 }
+
+pub(super) fn has_helper() -> bool {
+    false
+}
+
+/// Lets a sandbox start this program once more; on this system there is none that does.
+pub fn sandbox_helper() {}

@@ -46,7 +46,8 @@ impl CallMark {
         let mut empty = 0;
         let mut killed = false;
         for _ in 0..ROUNDS {
-            let last = candidates(first, began).into_iter().filter_map(|id| self.kill(id)).last();
+            let found = candidates(first, began).into_iter().filter_map(|id| self.kill(id));
+            let last = found.fold(None, |_, held| Some(held));
             killed |= last.is_some();
             empty = if last.is_none() { empty + 1 } else { 0 };
             // One look proves nothing: a process may have made another one, and gone, while its neighbours were looked at.

@@ -32,7 +32,7 @@ pub(super) struct ThreadRules {
 pub(super) fn probe() -> Result<u8, Arc<str>> {
     static FOUND: OnceLock<Result<u8, Arc<str>>> = OnceLock::new();
     let probe = || {
-        let able = VERSIONS.into_iter().find(|abi| handled(*abi, Network::None).and_then(Ruleset::create).is_ok());
+        let able = VERSIONS.into_iter().find(|abi| handled(*abi, &Network::None).and_then(Ruleset::create).is_ok());
         let Some(abi) = able else {
             return Err("this kernel has no Landlock of version 3 or newer, or it is turned off".into());
         };
@@ -52,7 +52,7 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
 /// # Errors
 /// What the kernel refused: nothing may be started then.
 pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
-    let filters = syscalls::filters(plan.network)?;
+    let filters = syscalls::filters(&plan.network)?;
     files(plan).map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
         seccompiler::apply_filter(filter).map_err(|error| format!("seccomp: {error}"))?;
@@ -67,7 +67,7 @@ fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
     let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
     // No devices: whoever is root could make one of the disk.
     let write = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
-    let handled = handled(abi, plan.network)?.create()?;
+    let handled = handled(abi, &plan.network)?.create()?;
     let status = handled
         .add_rules(path_beneath_rules(places::SYSTEM, execute))?
         .add_rules(path_beneath_rules(places::tools(), execute))?
@@ -82,11 +82,11 @@ fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
 }
 
 /// The kinds of access that need a rule from now on.
-fn handled(abi: ABI, network: Network) -> Result<Ruleset, RulesetError> {
+fn handled(abi: ABI, network: &Network) -> Result<Ruleset, RulesetError> {
     let files =
         Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(AccessFs::from_all(abi))?;
     let tcp = AccessNet::from_all(abi);
-    let files = if tcp.is_empty() || network == Network::All { files } else { files.handle_access(tcp)? };
+    let files = if tcp.is_empty() || *network == Network::All { files } else { files.handle_access(tcp)? };
     let scope = Scope::from_all(abi);
     if scope.is_empty() { Ok(files) } else { files.scope(scope) }
 }

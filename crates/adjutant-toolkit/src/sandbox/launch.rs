@@ -1,10 +1,11 @@
 //! One command: a thread starts it in the sandbox, reads it, and ends it with everything that it started.
 
 use std::{
-    io::{PipeReader, PipeWriter, Read, Write, pipe},
+    fs::File,
+    io::{self, PipeReader, PipeWriter, Read, Write, pipe},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::process::CommandExt,
+        unix::{net::UnixStream, process::CommandExt},
     },
     process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
@@ -20,10 +21,13 @@ use rustix::{
 use tokio::sync::oneshot;
 
 use super::{
-    By, CURE, Sandbox, bwrap,
+    By, Network, Sandbox, bwrap,
     end::{self, CallMark, Census},
+    helper,
+    hosts::Hosts,
     job::{Access, CommandEnd, CommandJob, OnEnd, Sink},
     landlock, places,
+    proxy::Proxy,
     watcher::WatchedGroup,
 };
 
@@ -62,10 +66,10 @@ impl Running {
         sink: Sink,
         on_end: OnEnd,
     ) -> Result<Self, ToolError> {
-        if let By::Refusing { why } = &sandbox.by {
+        if let Some(why) = sandbox.refuses() {
             return Err(ToolError::new(
                 ToolErrorKind::Denied,
-                format!("no command runs without a sandbox: {why}; {CURE}"),
+                format!("no command runs without a sandbox: {why}; {}", sandbox.cure()),
             ));
         }
         let failed = |error| ToolError::failed("the command cannot be started").with_source(error);
@@ -102,13 +106,15 @@ struct Live {
     began: Instant,
     /// Bubblewrap ends with this program by itself.
     _watched: Option<WatchedGroup>,
+    /// The way to the hosts of a list.
+    _proxy: Option<Proxy>,
 }
 
 impl Live {
     fn start(sandbox: &Sandbox, job: &CommandJob, wake: PipeReader) -> Result<Self, String> {
         let told = |error: std::io::Error| error.to_string();
         let (output, writer) = pipe().map_err(told)?;
-        let (line, mut gate) = pipe().map_err(told)?;
+        let (line, gate, hosts) = gate(sandbox).map_err(told)?;
         let began = Instant::now();
         let child = spawn(sandbox, job, line, writer)?;
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
@@ -116,9 +122,10 @@ impl Live {
         let mark = CallMark::set(id);
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
         let watched = if is_own { None } else { Some(WatchedGroup::new(id).map_err(told)?) };
-        gate.write_all(b"\n").map_err(told)?;
+        let proxy = hosts.map(|(hosts, from)| Proxy::start(hosts, from)).transpose().map_err(told)?;
+        File::from(gate).write_all(b"\n").map_err(told)?;
         let census = Census::new(id, began);
-        Ok(Self { child, id, mark, census, held, output: Some(output), wake, began, _watched: watched })
+        Ok(Self { child, id, mark, census, held, output: Some(output), wake, began, _watched: watched, _proxy: proxy })
     }
 
     fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
@@ -209,15 +216,31 @@ enum Seen {
 }
 
 /// True if one of these is ready within this time.
-fn wait(fds: &mut [PollFd<'_>], within: Duration) -> bool {
+pub(super) fn wait(fds: &mut [PollFd<'_>], within: Duration) -> bool {
     let within = Timespec::try_from(within).ok();
     poll(fds, within.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+/// What a command waits at and what opens it, and for a list of hosts the place where its port comes out.
+type Gate = (OwnedFd, OwnedFd, Option<(Hosts, UnixStream)>);
+
+fn gate(sandbox: &Sandbox) -> io::Result<Gate> {
+    let Network::Hosts(hosts) = &sandbox.network else {
+        let (line, gate) = pipe()?;
+        return Ok((line.into(), gate.into(), None));
+    };
+    let (line, gate) = UnixStream::pair()?;
+    Ok((line.into(), gate.try_clone()?.into(), Some((hosts.clone(), gate))))
+}
+
+pub(super) fn has_helper() -> bool {
+    helper::is_called()
 }
 
 /// One command starts at a time: what is handed on to one by an open file is not handed on to another.
 static START: Mutex<()> = Mutex::new(());
 
-fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWriter) -> Result<Child, String> {
+fn spawn(sandbox: &Sandbox, job: &CommandJob, line: OwnedFd, output: PipeWriter) -> Result<Child, String> {
     let told = |error: std::io::Error| error.to_string();
     let mut read = sandbox.read.clone();
     let mut write = sandbox.write.clone();
@@ -229,13 +252,17 @@ fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWrit
     let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("/bin/sh");
     let mut files = Vec::new();
+    let mut proxied = Vec::new();
     match &sandbox.by {
         By::Bwrap { program } => {
-            let plan = bwrap::Bindings { read: &read, write: &write, root: &job.root, network: sandbox.network };
+            let plan = bwrap::Bindings { read: &read, write: &write, root: &job.root, network: &sandbox.network };
             let (arguments, kept) = bwrap::arguments(&plan)?;
             files = kept;
-            command.args(["-c", &[GATE, BEGIN].concat(), "sh"]).arg(program).args(arguments);
-            command.arg("--chdir").arg(&job.cwd).arg("--");
+            let hosts = if let Network::Hosts(hosts) = &sandbox.network { Some(hosts) } else { None };
+            let begin = if hosts.is_some() { helper::BEGIN } else { BEGIN };
+            command.args(["-c", &[GATE, begin].concat(), "sh"]).arg(program).args(arguments);
+            command.arg("--chdir").arg(&job.cwd).arg("--").args(hosts.iter().flat_map(|_| helper::words()));
+            proxied = hosts.map(places::proxied).unwrap_or_default();
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
             command.args(["-c", &[GATE, BEGIN].concat(), "sh"]);
@@ -243,10 +270,11 @@ fn spawn(sandbox: &Sandbox, job: &CommandJob, line: PipeReader, output: PipeWrit
     }
     command.args(&job.words).current_dir(&job.cwd).process_group(0);
     command.env_clear().envs(places::environment(&job.home, job.tmp.path())).envs(job.environment.iter().cloned());
+    command.envs(proxied);
     command.stdin(line).stdout(output.try_clone().map_err(told)?).stderr(Stdio::from(output));
     let child = match &sandbox.by {
         By::Landlock { abi } => {
-            let plan = landlock::ThreadRules { abi: *abi, read, write, network: sandbox.network };
+            let plan = landlock::ThreadRules { abi: *abi, read, write, network: sandbox.network.clone() };
             // The rules are for ever, so the thread is of this one start.
             let start = move || landlock::restrict(&plan).and_then(|()| command.spawn().map_err(told));
             let thread = thread::Builder::new().spawn(start).map_err(told)?;

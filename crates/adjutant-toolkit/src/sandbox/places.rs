@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{helper, hosts::Hosts};
+
 /// Where programs and their libraries stand.
 pub(super) const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store"];
@@ -93,6 +95,14 @@ const HOMES: [(&str, &str); 6] = [
 ];
 /// Variables that are handed on as they are.
 const HANDED: [&str; 7] = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "USER"];
+
+/// The variables that name a proxy. What is the command's own is reached without it, unless a host of that name is wanted.
+pub(super) fn proxied(hosts: &Hosts) -> Vec<(&'static str, String)> {
+    let proxy = format!("http://127.0.0.1:{}", helper::PORT);
+    let own = if hosts.has_loopback() { "" } else { "localhost,127.0.0.1,::1" };
+    let proxies = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, proxy.clone()));
+    proxies.into_iter().chain(["no_proxy", "NO_PROXY"].map(|name| (name, own.to_owned()))).collect()
+}
 
 /// The tools in the user's home that are there.
 pub(super) fn tools() -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{By, CURE, Network, Sandbox};
+use super::{By, Network, Sandbox};
 
 /// What a sandbox holds on this machine, and what it does not; its `Display` is for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +24,18 @@ const SIGNALS: u8 = 6;
 impl Report {
     pub(super) fn of(sandbox: &Sandbox) -> Self {
         let mut missing = Vec::new();
-        let network = match sandbox.network {
+        let network = match &sandbox.network {
             Network::None => "no network",
             Network::All => "of sockets those of the internet alone",
+            Network::Hosts(_) => "no network but the hosts of its list",
         };
         let both = ["files", network, "no sockets of the machine", "no new privileges", "no way into other processes"];
         #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "more is held on Linux alone"))]
         let (by, mut enforced) = match &sandbox.by {
+            _ if sandbox.refuses().is_some() => {
+                missing.push(format!("no command runs: {}; {}", sandbox.refuses().unwrap_or_default(), sandbox.cure()));
+                ("refused", Vec::new())
+            }
             By::Landlock { abi } => {
                 let mut enforced = both.to_vec();
                 let mut since = |first: u8, what: &'static str, otherwise: &str| {
@@ -62,14 +67,11 @@ impl Report {
                 missing.push("everything: commands have all rights of this process".into());
                 ("none", Vec::new())
             }
-            By::Refusing { why } => {
-                missing.push(format!("no command runs: {why}; {CURE}"));
-                ("refused", Vec::new())
-            }
+            By::Refusing { .. } => ("refused", Vec::new()),
         };
         #[cfg(target_os = "linux")]
         {
-            if !matches!(sandbox.by, By::Refusing { .. }) {
+            if sandbox.refuses().is_none() {
                 match super::end::is_marked() {
                     true => enforced.extend(["every process of a call ends with it", "512 processes of a call"]),
                     false => missing.push(

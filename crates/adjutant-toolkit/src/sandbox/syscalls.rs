@@ -123,12 +123,13 @@ pub(super) const MARKED: u64 = 15;
 ///
 /// # Errors
 /// If there is none for this architecture.
-pub(super) fn filters(network: Network) -> Result<&'static [BpfProgram], String> {
+pub(super) fn filters(network: &Network) -> Result<&'static [BpfProgram], String> {
     static NONE: OnceLock<Result<Vec<BpfProgram>, String>> = OnceLock::new();
     static ALL: OnceLock<Result<Vec<BpfProgram>, String>> = OnceLock::new();
     let (cell, is_open) = match network {
         Network::None => (&NONE, false),
-        Network::All => (&ALL, true),
+        // Its own network has no way out.
+        Network::All | Network::Hosts(_) => (&ALL, true),
     };
     let filters = cell.get_or_init(|| {
         let refused = compile(refused(is_open).map_err(|error| error.to_string())?, libc::EPERM)?;

@@ -18,11 +18,7 @@ use adjutant_toolkit::{Sandbox, Shell};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{
-    rows::{GAPS, ROWS},
-    said, tell,
-    who::by_everyone,
-};
+use super::{rows::ROWS, said, tell};
 
 /// A root beside what must not be reached, with a process and listeners outside.
 struct Scene {
@@ -110,8 +106,9 @@ impl Drop for Scene {
     }
 }
 
-/// Runs the table as whoever this process is; returns what came through.
-fn table(who: &str) -> Vec<String> {
+/// Runs the table as whoever this process is, in each of these sandboxes, of which the last column cannot hold some attacks;
+/// returns what came through.
+pub(super) fn table(who: &str, sandboxes: &[(&str, Sandbox, &[&str])]) -> Vec<String> {
     let mut through = Vec::new();
     let mut id = std::process::id().wrapping_mul(1_000);
     let mut next = || {
@@ -120,7 +117,7 @@ fn table(who: &str) -> Vec<String> {
     };
     let control: Vec<bool> =
         ROWS.iter().map(|(_, _, script)| next().attack(Sandbox::danger_without_any(), script)).collect();
-    for (name, sandbox) in [("landlock", Sandbox::landlock()), ("bwrap", Sandbox::bwrap())] {
+    for (name, sandbox, gaps) in sandboxes {
         if let Some(why) = sandbox.refuses() {
             tell(format_args!("SKIPPED: {who}, {name}: {why}"));
             continue;
@@ -132,7 +129,7 @@ fn table(who: &str) -> Vec<String> {
             let is_through = next().attack(sandbox.clone(), script);
             let row = format!("{who}, {name}: {group}: {attack}");
             match (is_through, is_real) {
-                (true, _) if name == "landlock" && GAPS.contains(attack) => {
+                (true, _) if gaps.contains(attack) => {
                     missing += 1;
                     tell(format_args!("not enforced: {row}"));
                 }
@@ -158,5 +155,16 @@ fn table(who: &str) -> Vec<String> {
 
 #[test]
 fn nothing_leads_out_whoever_attacks() {
-    by_everyone("escapes::nothing_leads_out_whoever_attacks", |who| assert_eq!(table(who), Vec::<String>::new()));
+    // What Landlock cannot hold, and says so in its report.
+    const GAPS: [&str; 5] = [
+        "see that a file is there by its name",
+        "change the mode of a file",
+        "change the times of a file",
+        "plant a hook of git",
+        "change the settings of git",
+    ];
+    super::who::by_everyone(&["--exact", "escapes::nothing_leads_out_whoever_attacks", "--nocapture"], |who| {
+        let sandboxes = [("landlock", Sandbox::landlock(), &GAPS[..]), ("bwrap", Sandbox::bwrap(), &[])];
+        assert_eq!(table(who, &sandboxes), Vec::<String>::new());
+    });
 }

@@ -3,15 +3,6 @@
 //! `{out}` is a folder beside the root with `secret`, `tool`, `echo` and sockets, `{pid}` a process outside, `{port}` a port that
 //! listens, `{id}` a number of this attack alone. `{sys …}` makes a system call and says ESCAPED unless it is refused.
 
-/// What Landlock cannot hold, and says so in its report.
-pub(super) const GAPS: [&str; 5] = [
-    "see that a file is there by its name",
-    "change the mode of a file",
-    "change the times of a file",
-    "plant a hook of git",
-    "change the settings of git",
-];
-
 /// Group, attack, script.
 pub(super) const ROWS: &[(&str, &str, &str)] = &[
     ("files", "read by an absolute path", "grep -q s3cret {out}/secret && echo ESCAPED"),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_tool::{Replay, ToolErrorKind, Tools};
-use adjutant_toolkit::{Sandbox, Shell};
+use adjutant_toolkit::{Hosts, Network, Sandbox, Shell};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -161,6 +161,19 @@ fn nothing_runs_where_nothing_can_hold_it() {
         assert_eq!(error.kind, ToolErrorKind::Denied);
         assert!(error.message.starts_with("no command runs without a sandbox: ") && error.message.contains("hint: "));
     }
+    // This program does not call `sandbox_helper`.
+    let cures = [
+        (Sandbox::landlock(), "only bubblewrap can hold a list of hosts; hint: take `Sandbox::bwrap()`"),
+        (Sandbox::danger_without_any(), "only bubblewrap can hold a list of hosts; hint: take `Sandbox::bwrap()`"),
+        (Sandbox::bwrap(), "hint: call `adjutant_toolkit::sandbox_helper()` first in `main`"),
+    ];
+    for (sandbox, cure) in cures.into_iter().filter(|(sandbox, _)| sandbox.refuses().is_none()) {
+        let sandbox = sandbox.network(Network::Hosts(Hosts::new(["example.org"]).expect("a list")));
+        assert!(sandbox.report().to_string().contains(cure), "{}", sandbox.report());
+        let shell = Shell::new(place.path(), sandbox).expect("a shell");
+        let error = ask(&shell.toolbox(), "run_command", json!({ "command": "echo ran" })).expect_err("it is refused");
+        assert!(error.kind == ToolErrorKind::Denied && error.message.contains(cure), "{}", error.message);
+    }
     let shell = Shell::new(place.path(), Sandbox::danger_without_any()).expect("a shell");
     check(&shell.toolbox(), "echo ran", "ran\n[exit code 0]");
 }
@@ -174,7 +187,8 @@ const BOMBS: [&str; 3] = [
 
 #[test]
 fn bombs_of_processes_end_with_an_error_and_leave_nothing() {
-    by_everyone("shell::bombs_of_processes_end_with_an_error_and_leave_nothing", |who| {
+    let own = ["--exact", "shell::bombs_of_processes_end_with_an_error_and_leave_nothing", "--nocapture"];
+    by_everyone(&own, |who| {
         for (name, sandbox) in [("landlock", Sandbox::landlock()), ("bwrap", Sandbox::bwrap())] {
             if let Some(why) = sandbox.refuses() {
                 tell(format_args!("SKIPPED: {who}, {name}: {why}"));

@@ -16,8 +16,8 @@ const WHO: [(&str, &[&str]); 3] = [
 ];
 const VARIABLE: &str = "ADJUTANT_TEST_ATTACKER";
 
-/// Runs a test as all of them, each in a process of its own that runs this test alone.
-pub(super) fn by_everyone(test: &str, act: impl Fn(&str)) {
+/// Runs a test as all of them, each in a process of its own that runs this test alone, by these arguments.
+pub(super) fn by_everyone(test: &[&str], act: impl Fn(&str)) {
     if let Ok(who) = env::var(VARIABLE) {
         return act(&who);
     }
@@ -31,7 +31,7 @@ pub(super) fn by_everyone(test: &str, act: impl Fn(&str)) {
         if !change.is_empty() {
             command.args(change).arg(&own);
         }
-        command.args(["--exact", test, "--nocapture"]).env(VARIABLE, who);
+        command.args(test).env(VARIABLE, who);
         command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         (who, command.spawn().and_then(Child::wait_with_output))
     };

@@ -1,0 +1,75 @@
+//! The first process of a command that has a list of hosts: it opens a port in the command's own network, hands that out of the
+//! sandbox to who started it, and becomes the command.
+//!
+//! The network is of a namespace that belongs to bubblewrap's user namespace. Only a process of a single thread can enter that,
+//! so no thread of the program can: it is the program itself, started a second time, that does.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io::{self, IoSlice, Write},
+    mem::MaybeUninit,
+    net::{Ipv4Addr, TcpListener},
+    os::{fd::AsFd, unix::process::CommandExt},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+/// The port that is opened: the network is new, and nothing else is in it.
+pub(super) const PORT: u16 = 3_128;
+/// The first argument of such a process.
+const WORD: &str = "adjutant-sandbox-helper";
+/// What stands before the command in the place of the usual end of its gate: this program as descriptor 4, and a socket as its
+/// input.
+pub(super) const BEGIN: &str = "exec \"$@\" <&3 3<&- 4<\"/proc/$PPID/exe\"";
+/// The program as it is seen from inside.
+const PROGRAM: &str = "/proc/self/fd/4";
+/// Takes the descriptor away and becomes the command.
+const COMMAND: &str = "exec \"$@\" 4<&-";
+
+static IS_CALLED: AtomicBool = AtomicBool::new(false);
+
+/// Lets a sandbox start this program once more, as the first process of a command that has a list of hosts.
+///
+/// Call it first in `main`. In such a process it does not return; in every other one it does nothing. Without it,
+/// [`Network::Hosts`](super::Network::Hosts) refuses to run commands.
+pub fn sandbox_helper() {
+    IS_CALLED.store(true, Ordering::Relaxed);
+    let mut words = env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == WORD) {
+        let error = become_command(words.collect());
+        // Nobody else can be told.
+        let _ = writeln!(io::stderr(), "the helper of the sandbox cannot work: {error}");
+        std::process::exit(126);
+    }
+}
+
+/// True if this program can be started as a helper.
+pub(super) fn is_called() -> bool {
+    IS_CALLED.load(Ordering::Relaxed)
+}
+
+/// The words before those of the command.
+pub(super) fn words() -> [&'static OsStr; 2] {
+    [PROGRAM, WORD].map(OsStr::new)
+}
+
+fn become_command(words: Vec<OsString>) -> io::Error {
+    match hand_out_port() {
+        // Whoever starts this by hand has no socket to hand anything to, and runs nothing.
+        Err(error) => error,
+        Ok(()) => Command::new("/bin/sh").args(["-c", COMMAND, "sh"]).args(words).stdin(Stdio::null()).exec(),
+    }
+}
+
+fn hand_out_port() -> io::Result<()> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
+    let ports = [port.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut message = SendAncillaryBuffer::new(&mut space);
+    message.push(SendAncillaryMessage::ScmRights(&ports));
+    sendmsg(io::stdin(), &[IoSlice::new(b"\n")], &mut message, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
