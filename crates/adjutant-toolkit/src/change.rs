@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     digest::Digest,
+    exchange::{take_out, take_place},
     files::{MAX_FILE, Root, copy::close, open_regular, show},
 };
 
@@ -172,19 +173,18 @@ impl Change {
         }
     }
 
-    fn write(&self, root: &Root) -> io::Result<()> {
+    /// False, and nothing is changed, if the file is not as it was looked at.
+    fn write(&self, root: &Root) -> io::Result<bool> {
         let permissions = self.before.as_ref().map(|it| it.permissions.clone()).or_else(|| self.like.clone());
-        match &self.after {
-            Some(bytes) => put(root.dir(), &self.path, bytes, permissions),
-            None => remove(root.dir(), &self.path),
-        }
+        let (before, after) = (self.before.as_ref().map(|it| &it.digest), self.after.as_deref());
+        turn(root.dir(), &self.path, before, after.map(|bytes| (bytes, permissions)))
     }
 
-    fn back(&self, root: &Root) -> io::Result<()> {
-        match &self.before {
-            Some(before) => put(root.dir(), &self.path, &before.bytes, Some(before.permissions.clone())),
-            None => remove(root.dir(), &self.path),
-        }
+    /// False, and nothing is changed, if the file is not as it was written.
+    fn back(&self, root: &Root) -> io::Result<bool> {
+        let after = self.after.as_ref().map(|bytes| Digest::of(bytes));
+        let before = self.before.as_ref().map(|before| (&*before.bytes, Some(before.permissions.clone())));
+        turn(root.dir(), &self.path, after.as_ref(), before)
     }
 }
 
@@ -196,14 +196,17 @@ pub(crate) fn write_all(root: &Root, changes: &[Change]) -> Result<(), ToolError
     for (at, change) in changes.iter().enumerate() {
         let shown = show::path(&change.path);
         let written = match unchanged(root, change) {
+            // Whoever writes between that look and this is seen too; the look spares them the sight of our text.
             Ok(true) => change.write(root).map_err(|error| root.refused(&shown, &error)),
-            Ok(false) => {
-                Err(ToolError::failed(format!("{} was changed meanwhile; read it again", show::quoted(&shown))))
-            }
-            Err(error) => Err(error),
+            other => other,
         };
-        let Err(error) = written else { continue };
-        let left = changes[..at].iter().rev().filter(|done| done.back(root).is_err()).map(|it| show::path(&it.path));
+        let error = match written {
+            Ok(true) => continue,
+            Ok(false) => ToolError::failed(format!("{} was changed meanwhile; read it again", show::quoted(&shown))),
+            Err(error) => error,
+        };
+        let stays = |done: &&Change| !matches!(done.back(root), Ok(true));
+        let left = changes[..at].iter().rev().filter(stays).map(|it| show::path(&it.path));
         let left: Vec<String> = left.collect();
         return Err(match left.is_empty() {
             true => ToolError::failed(format!("{}; no file was changed", error.message)),
@@ -218,12 +221,56 @@ fn unchanged(root: &Root, change: &Change) -> Result<bool, ToolError> {
     Ok(now.map(|it| it.digest) == change.before.as_ref().map(|it| it.digest.clone()))
 }
 
+/// Turns a file from what is expected into something else, or into nothing. False, and nothing is changed, if it is not as expected.
+fn turn(
+    dir: &Dir,
+    path: &Path,
+    expected: Option<&Digest>,
+    wanted: Option<(&[u8], Option<Permissions>)>,
+) -> io::Result<bool> {
+    match (wanted, expected) {
+        (Some((bytes, permissions)), _) => {
+            placed(dir, path, bytes, permissions, |dir, beside, name| take_place(dir, beside, name, expected))
+        }
+        (None, Some(expected)) => {
+            let (dir, name) = parent(dir, path, false)?;
+            let is_out = take_out(&dir, Path::new(&beside()), name, expected)?;
+            dir.open(".")?.sync_all()?;
+            Ok(is_out)
+        }
+        (None, None) => Ok(true),
+    }
+}
+
+/// A name for a file beside its place, which no other has.
+fn beside() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!(".adjutant-{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Writes a file beside its place and moves it there, so that nobody ever sees half of it.
 pub(crate) fn put(dir: &Dir, path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    placed(dir, path, bytes, permissions, |dir, beside, name| {
+        let moved = dir.rename(beside, dir, name);
+        if moved.is_err() {
+            // Nothing is lost with it.
+            let _ = dir.remove_file(beside);
+        }
+        moved.map(|()| true)
+    })
+    .map(drop)
+}
+
+/// Writes a file beside its place, from where it is moved there or removed; that says which.
+fn placed(
+    dir: &Dir,
+    path: &Path,
+    bytes: &[u8],
+    permissions: Option<Permissions>,
+    moved: impl FnOnce(&Dir, &Path, &Path) -> io::Result<bool>,
+) -> io::Result<bool> {
     let (dir, name) = parent(dir, path, true)?;
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let beside = format!(".adjutant-{}-{number}.tmp", std::process::id());
+    let beside = beside();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if permissions.is_some() {
@@ -236,15 +283,16 @@ pub(crate) fn put(dir: &Dir, path: &Path, bytes: &[u8], permissions: Option<Perm
         if let Some(permissions) = permissions {
             file.set_permissions(if is_owned { permissions } else { without_rights(permissions) })?;
         }
-        file.sync_all()?;
-        dir.rename(&beside, &dir, name)
+        file.sync_all()
     });
-    if written.is_err() {
+    if let Err(error) = written {
         // Nothing is lost with it.
         let _ = dir.remove_file(&beside);
-        return written;
+        return Err(error);
     }
-    dir.open(".")?.sync_all()
+    let is_placed = moved(&dir, Path::new(&beside), name)?;
+    dir.open(".")?.sync_all()?;
+    Ok(is_placed)
 }
 
 /// Removes a file.

@@ -7,6 +7,7 @@ mod change;
 mod digest;
 mod edits;
 mod error;
+mod exchange;
 #[cfg(feature = "fetch")]
 mod fetch;
 mod files;

@@ -1,6 +1,12 @@
 //! Tools that change files: what they change, what they refuse, and that all of it can be put back.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs, hint,
+    path::Path,
+    sync::{Arc, Barrier},
+    thread,
+};
 
 use adjutant_tool::{
     CallContext, Cancel, Tools,
@@ -416,6 +422,44 @@ fn fork_has_the_files_as_the_agent_had_them_and_leaves_the_others_alone() {
 }
 
 /// What may be done to few files.
+/// In each round another program changes the file, by a new one moved to its place, while a tool changes what it read.
+#[test]
+fn changes_of_others_are_never_lost_whenever_they_come() {
+    let tools: [(&str, bool, Value); 4] = [
+        ("edit_file", true, json!({ "path": "a", "old_text": "mine", "new_text": "more" })),
+        ("write_file", false, json!({ "path": "a", "content": "mine" })),
+        ("delete_file", true, json!({ "path": "a" })),
+        ("move_file", true, json!({ "from": "a", "to": "b" })),
+    ];
+    for (tool, is_there, args) in &tools {
+        for round in 0..80_u32 {
+            let desk = Desk::new();
+            let path = desk.root().join("a");
+            if *is_there {
+                desk.put("a", "mine");
+                desk.read("a");
+            }
+            fs::write(desk.place.path().join("theirs"), "theirs").expect("a file");
+            let start = Barrier::new(2);
+            let told = thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    // Sooner and later, so that every step of the tool is met.
+                    (0..round * 800).for_each(|_| hint::spin_loop());
+                    fs::rename(desk.place.path().join("theirs"), &path).expect("it is moved");
+                });
+                start.wait();
+                desk.call(tool, args.clone())
+            });
+            assert_eq!(desk.bytes("a").as_deref(), Some(&b"theirs"[..]), "{tool}, round {round}: {told:?}");
+            let left: Vec<_> = desk.all().into_keys().filter(|name| name.starts_with(".adjutant")).collect();
+            assert_eq!(left, Vec::<String>::new(), "{tool}, round {round}: {told:?}");
+            let known = ["was changed meanwhile", "since it was read", "was not read"];
+            assert!(told.as_ref().err().is_none_or(|why| known.iter().any(|it| why.contains(it))), "{tool}: {told:?}");
+        }
+    }
+}
+
 fn step() -> impl Strategy<Value = (u8, usize, usize, String)> {
     (0..5u8, 0..4usize, 0..4usize, "[a-c\n]{0,6}")
 }
