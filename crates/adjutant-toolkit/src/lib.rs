@@ -14,6 +14,8 @@ mod files;
 #[cfg(all(feature = "shell", unix))]
 mod git;
 mod plan;
+#[cfg(any(feature = "fetch", all(feature = "shell", unix)))]
+mod public;
 mod rules;
 #[cfg(all(feature = "shell", unix))]
 mod sandbox;

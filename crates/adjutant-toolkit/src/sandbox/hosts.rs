@@ -2,11 +2,11 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::Arc,
 };
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, public::is_public};
 
 /// The longest name of a host. Source: RFC 1035, section 2.3.4.
 const LONGEST: usize = 253;
@@ -157,34 +157,6 @@ fn is_name(name: &str) -> bool {
     };
     let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit()) || label.starts_with("0x");
     name.len() <= LONGEST && name.split('.').all(is_label) && !name.rsplit('.').next().is_some_and(is_number)
-}
-
-/// True for an address that means the same host everywhere on the internet.
-///
-/// Source: the registries of special addresses of IANA, 2025, for IPv4 and IPv6.
-fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => {
-            let parts = address.segments();
-            let [.., a, b] = parts;
-            match parts {
-                // A network that translates to IPv4 asks with the address behind it.
-                [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(Ipv4Addr::from((u32::from(a) << 16) | u32::from(b))),
-                // Protocols, documentation, and another form of addresses of IPv4.
-                [0x2001, 0..0x200, ..] | [0x2001, 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..0x1000, ..] => false,
-                [first, ..] => first & 0xe000 == 0x2000,
-            }
-        }
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let is_of_a_network = address.is_private() || address.is_loopback() || address.is_link_local();
-    match address.octets() {
-        [0, ..] | [100, 64..128, ..] | [192, 0, 0, _] | [198, 18..20, ..] | [224..=255, ..] => false,
-        _ => !is_of_a_network && !address.is_documentation(),
-    }
 }
 
 #[cfg(test)]
