@@ -103,19 +103,16 @@ impl Census {
         if self.count.saturating_add(begun) <= PROCESSES {
             return false;
         }
-        let marked: Vec<Pid> =
-            candidates(self.first, self.began).into_iter().filter(|id| *id != getpid() && mark.is_on(*id)).collect();
+        // Processes without end take the time of the thread that ends them: it goes before them, where it may. Whoever may not
+        // has a limit of processes that holds.
+        let _ = setpriority_process(None, -20);
+        let marked = candidates(self.first, self.began).into_iter().filter(|id| *id != getpid() && mark.is_on(*id));
+        let marked: Vec<Pid> = marked.take(PROCESSES + 1).collect();
         (self.newest, self.count) = (newest, marked.len());
         // Source: a folder has a link for itself, one in the folder above, and one for each folder in it.
         let threads = |id: &Pid| fs::metadata(format!("/proc/{}/task", id.as_raw_nonzero())).map_or(0, |it| it.nlink());
         self.count > PROCESSES || marked.iter().map(|id| threads(id).saturating_sub(2)).sum::<u64>() > THREADS
     }
-}
-
-/// Lets this thread go before others, where it may: what makes processes without end takes the time of those who end them.
-pub(super) fn hurry() {
-    // Whoever may not has a limit of processes that holds.
-    let _ = setpriority_process(None, -20);
 }
 
 /// True if processes can be marked here, and the mark be read.

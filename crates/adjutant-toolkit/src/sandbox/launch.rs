@@ -131,9 +131,7 @@ impl Live {
     fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
         let late = self.began.checked_add(limit);
         let seen = self.look(late, true, &mut sink);
-        if seen == Seen::Flooding {
-            end::hurry();
-        } else if seen != Seen::Exited {
+        if matches!(seen, Seen::Late | Seen::Stopped) {
             end::kill_group(self.id, Signal::TERM);
             self.look(Instant::now().checked_add(GRACE), false, &mut sink);
         }
