@@ -154,6 +154,7 @@ fn agents(how: &How, files: &AgentFiles, skills: &Skills, notes: &Notes) -> Resu
     let mut agents: Vec<AgentSpec> = [lead].into_iter().chain(others).collect();
     for agent in &mut agents {
         agent.options.thinking = how.thinking;
+        agent.options.web_search |= how.web_search;
         agent.delegation.agents = (agent.delegation.depth > 0).then(|| names.clone());
     }
     Ok(agents)

@@ -36,6 +36,7 @@ mod pieces;
 mod projection;
 mod provider;
 mod raw_usage;
+mod search;
 mod segments;
 mod sse;
 mod strict;
@@ -48,3 +49,4 @@ pub use self::{credentials::Credential, credentials::Key, provider::Origin, prov
 pub use choose::{Chooser, Chosen, How, model};
 pub use dialect::{Dialect, DialectPatch};
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
+pub use search::web_search;

@@ -124,6 +124,11 @@ pub(crate) struct How {
     #[arg(long, value_name = "LEVEL")]
     pub(crate) thinking: Option<Effort>,
 
+    /// The model may search the web, by a search that its provider runs itself: Anthropic, OpenAI, Gemini. No rule stands
+    /// before it.
+    #[arg(long)]
+    pub(crate) web_search: bool,
+
     /// The answer is JSON that fits the JSON schema of this file: one line on standard output, and nothing else.
     ///
     /// The agent works with its tools as always. An answer that does not fit is asked for again, up to twice, within

@@ -168,6 +168,8 @@ impl EngineBuilder {
             }
             members.push(member);
         }
+        let usual = members.iter().find(|it| it.spec.name == first.name).and_then(|it| it.model.clone());
+        members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), &mut models))?;
         let sessions = Sessions::new(tooling.store.journal()).world(world);
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind,
-    manifest::{AgentSpec, Compaction, OptionsSpec},
+    manifest::{AgentSpec, Compaction, ModelChoice, OptionsSpec},
 };
 
 /// An agent of a manifest, ready to be made.
@@ -83,6 +83,37 @@ impl Member {
             limits: bounds::limits(spec),
             spec: spec.clone(),
         })
+    }
+
+    /// Lets it search the web by its provider's own search, if its manifest says so; `usual` is the model of those without one.
+    ///
+    /// # Errors
+    /// `Config` if its provider is not known to have one, or its models are of different ones.
+    pub(super) fn search(&mut self, usual: Option<&Arc<dyn Model>>, models: &mut Models) -> Result<(), Error> {
+        if !self.spec.options.web_search {
+            return Ok(());
+        }
+        let mut ids = Vec::new();
+        for name in self.spec.model.iter().flat_map(ModelChoice::names) {
+            ids.push(models.chosen(&ModelChoice::Name(name.into()))?.info().id.clone());
+        }
+        if ids.is_empty() {
+            ids.extend(self.model.as_ref().or(usual).map(|model| model.info().id.clone()));
+        }
+        for id in &ids {
+            let wrong = |why: &str| {
+                let message = format!("the agent {} searches the web, and {id} {why}", self.spec.name);
+                let hint = "hint: leave `web_search` out; the toolbox `fetch` reads pages";
+                Error::new(ErrorKind::Config, format!("{message}; {hint}"))
+            };
+            let search = adjutant_providers::web_search(id).ok_or_else(|| wrong("is not known to have a search"))?;
+            match self.options.server_tools.first() {
+                None => self.options.server_tools.push(search),
+                Some(first) if *first == search => {}
+                Some(_) => return Err(wrong("has another search than the models before it")),
+            }
+        }
+        Ok(())
     }
 
     /// Returns the time that a run of it may take.

@@ -77,6 +77,9 @@ pub struct OptionsSpec {
     /// True if a reply may hold one call at most.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sequential_calls: bool,
+    /// True if it searches the web, by a search that its provider runs itself.
+    #[serde(skip_serializing_if = "super::is_default")]
+    pub web_search: bool,
     /// Headers of every request. Not for credentials.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,

@@ -117,6 +117,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("OptionsSpec.stop", "options_of_the_manifest_are_those_of_the_request"),
     ("OptionsSpec.temperature", "options_of_the_manifest_are_those_of_the_request"),
     ("OptionsSpec.thinking", "options_of_the_manifest_are_those_of_the_request"),
+    ("OptionsSpec.web_search", "web_is_searched_by_the_provider_of_every_model_or_by_none"),
     ("ProcessTool.approval", "call_waits_for_a_word_when_the_manifest_says_so"),
     ("ProcessTool.args", "program_gets_arguments_in_its_command_line"),
     ("ProcessTool.binary", "program_is_found_by_its_bare_name"),

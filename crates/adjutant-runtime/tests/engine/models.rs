@@ -110,6 +110,30 @@ async fn options_of_the_manifest_are_those_of_the_request() {
 }
 
 #[tokio::test]
+async fn web_is_searched_by_the_provider_of_every_model_or_by_none() {
+    let manifest = |model: serde_json::Value| one(json!({ "model": model, "options": { "web_search": true } }));
+    let with_keys = |model| {
+        let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"];
+        let credentials = keys.into_iter().fold(Credentials::none(), |known, key| known.with(key, "secret"));
+        Engine::builder(resolved(manifest(model))).credentials(credentials).build()
+    };
+    let table = [
+        ("anthropic/claude-opus-5", json!({ "type": "web_search_20250305", "name": "web_search" })),
+        ("openai/gpt-5", json!({ "type": "web_search" })),
+        ("gemini/gemini-2.5-flash", json!({ "googleSearch": {} })),
+    ];
+    for (model, search) in table {
+        let engine = with_keys(json!(model)).await.expect("it has a search");
+        assert_eq!(engine.options().server_tools, [search], "{model}");
+    }
+    let two = json!({ "name": "openai/gpt-5", "fallbacks": ["gemini/gemini-2.5-flash"] });
+    for (model, wrong) in [(two, "has another search"), (json!("groq/llama"), "is not known to have a search")] {
+        let error = with_keys(model).await.expect_err("it has none");
+        assert!(error.kind() == ErrorKind::Config && error.message().contains(wrong), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn provider_of_the_manifest_is_asked_with_its_key() {
     let server = Loopback::start(ScriptedModel::new([Script::new().text("From far away.")])).await.expect("a port");
     let manifest = json!({
