@@ -222,7 +222,7 @@ fn unchanged(root: &Root, change: &Change) -> Result<bool, ToolError> {
 }
 
 /// Turns a file from what is expected into something else, or into nothing. False, and nothing is changed, if it is not as expected.
-fn turn(
+pub(crate) fn turn(
     dir: &Dir,
     path: &Path,
     expected: Option<&Digest>,
@@ -293,13 +293,6 @@ fn placed(
     let is_placed = moved(&dir, Path::new(&beside), name)?;
     dir.open(".")?.sync_all()?;
     Ok(is_placed)
-}
-
-/// Removes a file.
-pub(crate) fn remove(dir: &Dir, path: &Path) -> io::Result<()> {
-    let (dir, name) = parent(dir, path, false)?;
-    dir.remove_file(name)?;
-    dir.open(".")?.sync_all()
 }
 
 /// Opens the folder of a file, no part of it through a link: a place was found without links, and one that is there now was

@@ -12,7 +12,7 @@ use cap_std::{ambient_authority, fs::Dir};
 
 use crate::{
     Error, ErrorKind, Files,
-    change::{Change, FileChange, Present, place, present, put, remove},
+    change::{Change, FileChange, Present, place, present, put, turn},
     digest::Digest,
     files::{Copied, copy},
 };
@@ -120,8 +120,8 @@ impl Undo {
                 continue;
             }
             // Where there is no room for it, putting back comes first: a copy says what it has not.
-            let _ = now.map_or(Ok(()), |now| self.put(&now));
-            if let Err(error) = restore.perform(files, &path) {
+            let _ = now.as_ref().map_or(Ok(()), |now| self.put(now));
+            if let Err(error) = restore.perform(files, &path, now.as_ref().map(|now| &now.digest)) {
                 let message = format!("{} cannot be put back: {error}; put back before it: {done:?}", path.display());
                 return Err(Error::new(ErrorKind::Undo, message).with_source(error));
             }
@@ -176,19 +176,19 @@ impl Undo {
         let mut other = Vec::new();
         for (path, (digest, mode, folders)) in wanted {
             let found = place(copy.root(), path).and_then(|place| Ok((present(copy.root(), &place)?, place)));
-            let restore = match (found, digest) {
-                (Ok((now, at)), digest) if at == Path::new(path) && now.as_ref().map(|it| &it.digest) == digest => {
-                    continue;
-                }
-                (Ok((_, at)), None) if at == Path::new(path) => Some(Restore::Delete(folders)),
-                (Ok((now, at)), Some(digest)) if at == Path::new(path) => {
-                    let mode = mode.or(now.map(|it| it.mode()));
-                    self.kept(digest).ok().map(|bytes| Restore::Put(bytes, mode))
-                }
-                _ => None,
+            let Some((now, _)) = found.ok().filter(|(_, at)| at == Path::new(path)) else {
+                other.push(PathBuf::from(path));
+                continue;
+            };
+            let there = now.as_ref().map(|it| &it.digest);
+            let mode = mode.or(now.as_ref().map(Present::mode));
+            let restore = match digest {
+                digest if there == digest => continue,
+                None => Some(Restore::Delete(folders)),
+                Some(digest) => self.kept(digest).ok().map(|bytes| Restore::Put(bytes, mode)),
             };
             match restore {
-                Some(restore) => restore.perform(copy, Path::new(path))?,
+                Some(restore) => restore.perform(copy, Path::new(path), there)?,
                 None => other.push(PathBuf::from(path)),
             }
         }
@@ -228,17 +228,21 @@ impl Undo {
 }
 
 impl Restore {
-    fn perform(self, files: &Files, path: &Path) -> io::Result<()> {
+    /// Puts a file back, if it still is as it was looked at.
+    fn perform(self, files: &Files, path: &Path, now: Option<&Digest>) -> io::Result<()> {
         let dir = files.root().dir();
-        match self {
-            Restore::Nothing => Ok(()),
-            Restore::Put(bytes, mode) => put(dir, path, &bytes, permissions(mode)),
-            Restore::Delete(folders) => remove(dir, path).map(|()| {
-                let made = path.ancestors().skip(1).take(folders as usize);
+        let is_back = match self {
+            Restore::Nothing => true,
+            Restore::Put(bytes, mode) => turn(dir, path, now, Some((&bytes, permissions(mode))))?,
+            Restore::Delete(folders) => {
+                let is_gone = turn(dir, path, now, None)?;
+                let made = path.ancestors().skip(1).take(if is_gone { folders as usize } else { 0 });
                 // A folder that holds something else stays.
                 made.take_while(|folder| dir.remove_dir(folder).is_ok()).for_each(drop);
-            }),
-        }
+                is_gone
+            }
+        };
+        if is_back { Ok(()) } else { Err(io::Error::other("somebody else changed it meanwhile")) }
     }
 }
 

@@ -425,11 +425,12 @@ fn fork_has_the_files_as_the_agent_had_them_and_leaves_the_others_alone() {
 /// In each round another program changes the file, by a new one moved to its place, while a tool changes what it read.
 #[test]
 fn changes_of_others_are_never_lost_whenever_they_come() {
-    let tools: [(&str, bool, Value); 4] = [
+    let tools: [(&str, bool, Value); 5] = [
         ("edit_file", true, json!({ "path": "a", "old_text": "mine", "new_text": "more" })),
         ("write_file", false, json!({ "path": "a", "content": "mine" })),
         ("delete_file", true, json!({ "path": "a" })),
         ("move_file", true, json!({ "from": "a", "to": "b" })),
+        ("undo", true, json!({ "path": "a", "content": "more" })),
     ];
     for (tool, is_there, args) in &tools {
         for round in 0..80_u32 {
@@ -440,6 +441,9 @@ fn changes_of_others_are_never_lost_whenever_they_come() {
                 desk.read("a");
             }
             fs::write(desk.place.path().join("theirs"), "theirs").expect("a file");
+            if *tool == "undo" {
+                desk.call("write_file", args.clone()).expect("it is written");
+            }
             let start = Barrier::new(2);
             let told = thread::scope(|scope| {
                 scope.spawn(|| {
@@ -449,12 +453,18 @@ fn changes_of_others_are_never_lost_whenever_they_come() {
                     fs::rename(desk.place.path().join("theirs"), &path).expect("it is moved");
                 });
                 start.wait();
-                desk.call(tool, args.clone())
+                match *tool {
+                    "undo" => {
+                        let done = desk.undo.restore(&desk.files, &desk.changes());
+                        done.map(|_| String::new()).map_err(|error| error.message().to_owned())
+                    }
+                    tool => desk.call(tool, args.clone()),
+                }
             });
             assert_eq!(desk.bytes("a").as_deref(), Some(&b"theirs"[..]), "{tool}, round {round}: {told:?}");
             let left: Vec<_> = desk.all().into_keys().filter(|name| name.starts_with(".adjutant")).collect();
             assert_eq!(left, Vec::<String>::new(), "{tool}, round {round}: {told:?}");
-            let known = ["was changed meanwhile", "since it was read", "was not read"];
+            let known = ["was changed meanwhile", "since it was read", "was not read", "somebody else changed it"];
             assert!(told.as_ref().err().is_none_or(|why| known.iter().any(|it| why.contains(it))), "{tool}: {told:?}");
         }
     }
