@@ -27,6 +27,8 @@ use crate::{
 /// | 124 | the deadline of `--timeout` ended the run |
 /// | 130 | the user ended the run with Ctrl-C |
 pub fn main() -> ExitCode {
+    // A sandbox with a list of hosts starts this program as the first process of a command.
+    adjutant::toolkit::sandbox_helper();
     let args = Args::parse();
     let Some(command) = args.command else { return ended(telemetry::exported(|| talk::talk(&args.talk))) };
     if matches!(command, Command::Agent(_) | Command::Up(_)) {

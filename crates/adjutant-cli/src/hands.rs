@@ -7,7 +7,7 @@ use std::{
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Edits, Fetch, Files, Git, Plan, Rules, Sandbox, Shell, Undo, ask_user},
+    toolkit::{AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rules, Sandbox, Shell, Undo, ask_user},
     tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
@@ -38,11 +38,15 @@ impl Hands {
     ///
     /// # Errors
     /// `Usage` if the directory or its rules cannot be used.
-    pub(crate) fn of(root: &Path, mode: AccessMode, is_trusted: bool) -> Result<Self, Problem> {
+    pub(crate) fn of(root: &Path, mode: AccessMode, network: Network, is_trusted: bool) -> Result<Self, Problem> {
         let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
         let files = Files::new(root).map_err(wrong)?;
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let sandbox = Sandbox::new();
+        let sandbox = match network {
+            Network::Hosts(_) => Sandbox::bwrap(),
+            _ => Sandbox::new(),
+        };
+        let sandbox = sandbox.network(network);
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
         let (plan, ask) = (Plan::new().toolbox(), ask_user());

@@ -66,7 +66,7 @@ impl RunManifest {
     /// # Errors
     /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
-        let hands = Hands::of(root, how.mode.unwrap_or_default(), how.taught.trust)?;
+        let hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust)?;
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
         let skills_told = taught::told(&skills, &how.taught, root);

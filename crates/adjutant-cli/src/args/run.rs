@@ -2,7 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use adjutant::{llm::Effort, runtime::manifest::Durability, toolkit::AccessMode};
+use adjutant::{
+    llm::Effort,
+    runtime::manifest::Durability,
+    toolkit::{self, AccessMode, Hosts, Network},
+};
 use clap::ValueEnum;
 
 use super::{AgentChoice, MaxTurns, Taught, seconds};
@@ -164,6 +168,10 @@ pub(crate) struct How {
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<AccessMode>,
 
+    /// What commands may reach: none, all, or the hosts of a list, as example.org,*.example.net:443 (needs bubblewrap).
+    #[arg(long, value_name = "none|all|HOST[,HOST…]", default_value = "none", value_parser = network)]
+    pub(crate) network: Network,
+
     /// The crash that the session survives at every moment: one of the machine, one of the program, or none before the
     /// end.
     #[arg(long, value_name = "WHAT")]
@@ -231,4 +239,13 @@ impl From<Survives> for Durability {
             Survives::OnExit => Durability::OnExit,
         }
     }
+}
+
+/// What commands may reach.
+pub(super) fn network(text: &str) -> Result<Network, toolkit::Error> {
+    Ok(match text.trim() {
+        "none" => Network::None,
+        "all" => Network::All,
+        hosts => Network::Hosts(Hosts::new(hosts.split(','))?),
+    })
 }
