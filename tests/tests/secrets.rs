@@ -39,6 +39,8 @@ const WITNESS: &str = "witness-Bq4Tz81Ue6";
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// Prints its environment; then, of each process above it, its command, its environment, and where its memory can be read.
+///
+/// It has no sandbox: what is hidden from it is hidden from those that have one.
 const SPY: &str = r#"#!/bin/sh
 echo "my environment:"; env; echo "my input:"; cat
 pid=$$
@@ -198,6 +200,7 @@ fn manifest(base_url: &str) -> String {
          providers: [{{name: acme, base_url: '{base_url}', key_variables: [{VARIABLE}]}}]\n\
          toolboxes: [{{name: files, root: .}}]\ntools: [spy]\n\
          process_tools:\n- name: spy\n  description: Looks around.\n  binary: ./spy.sh\n  max_output: 4MiB\n\
+         \x20 sandbox: {{danger_without_any: true}}\n\
          limits: {{max_result: 4MiB}}\n"
     )
 }

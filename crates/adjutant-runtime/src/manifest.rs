@@ -48,7 +48,7 @@ pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
 pub use resource::{DataSpec, ImageSpec};
 pub use schema::schema;
-pub use tool::{ProcessTool, ToolboxChoice, ToolboxSpec};
+pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
 /// The name of a manifest's file, unless another one is given.
 pub const FILE_NAME: &str = "adjutant.yaml";

@@ -1,20 +1,24 @@
-//! Tools that are programs: started without a shell, with nothing of this process's environment, and never outliving a call.
+//! Tools that are programs: started in a sandbox, with nothing of this process's environment, and never outliving a call.
 
 mod binary;
+#[cfg_attr(all(feature = "shell", target_os = "linux"), path = "process_tool/held.rs")]
+#[cfg_attr(not(all(feature = "shell", target_os = "linux")), path = "process_tool/free.rs")]
 mod child;
 mod output;
 mod words;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec};
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::{Error, ErrorKind, Workspace, manifest::ProcessTool};
+use crate::{Error, ErrorKind, Workspace, manifest::ProcessTool, processes::START_VARIABLE};
 use binary::Binary;
-use child::{ProgramEnd, Started};
+pub(crate) use child::ProgramHolder;
+use output::ProgramEnd;
 use words::Words;
 
 /// The longest time that a call may take, if its tool sets none.
@@ -25,6 +29,12 @@ const MAX_OUTPUT: usize = 64 << 10;
 const MOST_OUTPUT: u64 = 64 << 20;
 /// The time that a call may take beyond its timeout, until everything is killed.
 const KILLING: Duration = Duration::from_secs(5);
+/// The longest time that is waited for.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The variable that tells which call of a tool a process belongs to.
+const CALL_VARIABLE: &str = "ADJUTANT_CALL";
+/// The variable that tells which agent a process belongs to.
+const AGENT_VARIABLE: &str = "ADJUTANT_AGENT";
 /// The number of bytes for the text around the output: what was left out, how it ended.
 const AROUND: usize = 16 << 10;
 
@@ -39,16 +49,19 @@ pub(crate) struct Surroundings {
     pub(crate) tmp: PathBuf,
     /// The variables of the manifest.
     pub(crate) environment: BTreeMap<String, String>,
+    /// What holds them.
+    holder: ProgramHolder,
 }
 
 impl Surroundings {
     /// Those of a workspace.
-    pub(crate) fn of(workspace: &Workspace, environment: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn of(workspace: &Workspace, environment: &BTreeMap<String, String>, holder: ProgramHolder) -> Self {
         Self {
             work: workspace.work(),
             home: workspace.file("home"),
             tmp: workspace.tmp(),
             environment: environment.clone(),
+            holder,
         }
     }
 }
@@ -58,6 +71,7 @@ impl Surroundings {
 pub(crate) struct Program {
     spec: ToolSpec,
     plan: Arc<ProgramPlan>,
+    hold: Arc<child::Hold>,
 }
 
 /// The parts that all calls of it have in common.
@@ -98,13 +112,30 @@ impl Program {
         // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
         let spec = ToolSpec { replay: if tool.repeatable { Replay::Idempotent } else { Replay::Once }, ..spec };
         let (environment, around) = (tool.environment.clone(), around.clone());
-        let program =
-            Self { spec, plan: Arc::new(ProgramPlan { binary, words, environment, around, timeout, max_output }) };
+        let plan = ProgramPlan { binary, words, environment, around, timeout, max_output };
+        let hold = Arc::new(plan.around.holder.of(plan.binary.path(), tool));
+        let program = Self { spec, plan: Arc::new(plan), hold };
         if let Err(error) = Bound::new(program.clone()).schema() {
             let message = format!("the parameters of the tool {} are no schema", tool.name);
             return Err(Error::new(ErrorKind::Config, message).with_source(error.clone()));
         }
         Ok(program)
+    }
+}
+
+impl ProgramPlan {
+    /// The variables of a call, and nothing else of this process's environment.
+    fn variables(&self, call: Uuid) -> Vec<(OsString, OsString)> {
+        let around = &self.around;
+        let handed = |name: &str| Some((name.into(), std::env::var_os(name)?));
+        let places =
+            [("HOME", around.home.as_os_str()), ("TMPDIR", around.tmp.as_os_str()), ("LANG", "C.UTF-8".as_ref())];
+        let places = places.into_iter().map(|(name, value)| (name.into(), value.to_owned()));
+        let own = around.environment.iter().chain(&self.environment);
+        let own = own.map(|(name, value)| (name.into(), value.into()));
+        let marks = [AGENT_VARIABLE, START_VARIABLE].into_iter().filter_map(handed);
+        let marks = marks.chain([(CALL_VARIABLE.into(), call.to_string().into())]);
+        handed("PATH").into_iter().chain(places).chain(own).chain(marks).collect()
     }
 }
 
@@ -126,14 +157,11 @@ impl ErasedTool for Program {
         checked.map_err(|error| ToolError::failed("the program could not be looked at").with_source(error))??;
         let mut line = args.to_string();
         line.push('\n');
-        let started = Started::new(plan, &words).await?;
-        let done = started.finish(line.into_bytes(), plan.timeout, &cx.cancel, plan.max_output).await;
+        let done = child::run(plan, &self.hold, &words, line.into_bytes(), &cx.cancel).await?;
         match done.ended {
             ProgramEnd::Exit(status) if status.success() => Ok(CallResult::ok(done.output.text())),
-            ProgramEnd::Exit(status) => Err(ToolError::failed(done.failure(&child::told(status)))),
-            ProgramEnd::Lost(error) => {
-                Err(ToolError::failed("it is not known how the program ended").with_source(error))
-            }
+            ProgramEnd::Exit(status) => Err(ToolError::failed(done.failure(&output::told(status)))),
+            ProgramEnd::Lost => Err(ToolError::failed("it is not known how the program ended")),
             ProgramEnd::Late => {
                 let how =
                     format!("the program took longer than {} and was killed", crate::manifest::Span(plan.timeout));

@@ -1,17 +1,14 @@
 //! Ends processes that were started: a whole group, and on Linux those that left it, by a mark in their environment.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use uuid::Uuid;
 
 /// The variable that tells which start of an agent a process belongs to.
 pub(crate) const START_VARIABLE: &str = "ADJUTANT_AGENT_START";
-/// The variable that tells which call of a tool a process belongs to.
-pub(crate) const CALL_VARIABLE: &str = "ADJUTANT_CALL";
-
-/// The time between two looks at a group while it has its grace.
-const LOOK: Duration = Duration::from_millis(5);
 /// The number of times that processes are looked for again, because those that were killed may have started others
 /// meanwhile.
 #[cfg(target_os = "linux")]
@@ -27,28 +24,20 @@ pub(crate) struct Mark(String);
 impl Mark {
     /// Of everything that one start of an agent brought forth, its host included.
     pub(crate) fn start(start: Uuid) -> Self {
-        Self(format!("{START_VARIABLE}={start}"))
+        Self::of(START_VARIABLE, start)
     }
 
-    /// Of everything that one call of a tool brought forth.
-    pub(crate) fn call(call: Uuid) -> Self {
-        Self(format!("{CALL_VARIABLE}={call}"))
+    /// Of everything that has this id in this variable.
+    pub(crate) fn of(variable: &str, id: Uuid) -> Self {
+        Self(format!("{variable}={id}"))
     }
-}
-
-/// True if a group has members that are at work. Elsewhere than on Linux, one that ended and was not waited for counts
-/// too.
-pub(crate) fn group_lives(group: u32) -> bool {
-    let Some(id) = pid(group) else { return false };
-    #[cfg(target_os = "linux")]
-    return test_kill_process_group(id).is_ok() && linux::has_members(id);
-    #[cfg(not(target_os = "linux"))]
-    return test_kill_process_group(id).is_ok();
 }
 
 /// Kills every member of a group at once. That nobody is left is no error.
 pub(crate) fn kill_group_now(group: u32) {
-    signal(group, Signal::KILL);
+    if let Some(group) = pid(group) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
 }
 
 /// True if a process is the host of this folder: by its mark, or, since a host hides its memory, by its command line.
@@ -64,23 +53,6 @@ pub(crate) fn is_host(id: u32, mark: &Mark, folder: &Path) -> bool {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_host(id: u32, _: &Mark, _: &Path) -> bool {
     pid(id).is_some()
-}
-
-/// Asks every member of a group to end.
-pub(crate) fn ask_group(group: u32) {
-    signal(group, Signal::TERM);
-}
-
-/// Asks a group to end, gives it the grace, and kills what is left.
-///
-/// Cancel: the group was asked; whoever drops this kills it.
-pub(crate) async fn kill_group(group: u32, grace: Duration) {
-    ask_group(group);
-    let end = tokio::time::Instant::now() + grace;
-    while group_lives(group) && tokio::time::Instant::now() < end {
-        tokio::time::sleep(LOOK).await;
-    }
-    kill_group_now(group);
 }
 
 /// Kills every process that has the mark in its environment, until there is none, and gives their number. It never kills the
@@ -111,13 +83,6 @@ pub(crate) fn kill_marked(_: &Mark) -> usize {
     0
 }
 
-fn signal(group: u32, signal: Signal) {
-    if let Some(group) = pid(group) {
-        // If there is no such group, that is what was wanted.
-        let _ = kill_process_group(group, signal);
-    }
-}
-
 /// The id as the kernel's type. 0 and 1 are never groups of ours: 0 would be our own, 1 everybody.
 fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().filter(|id| *id > 1).and_then(Pid::from_raw)
@@ -134,19 +99,6 @@ mod linux {
     /// Kills those that have the mark now, and names them.
     pub(super) fn kill_once(mark: &Mark) -> Vec<Pid> {
         all().filter(|id| *id != getpid() && kill(*id, mark)).collect()
-    }
-
-    /// True if a group has members that have not ended.
-    ///
-    /// Source: proc_pid_stat(5): after the name in parentheses stand the state, the parent, and the group.
-    pub(super) fn has_members(group: Pid) -> bool {
-        let group = group.as_raw_nonzero().to_string();
-        all().any(|id| {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).unwrap_or_default();
-            let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
-            let has_ended = fields.next().is_none_or(|state| matches!(state, "Z" | "X" | "x"));
-            !has_ended && fields.nth(1) == Some(&group)
-        })
     }
 
     /// All processes.
@@ -197,7 +149,7 @@ mod tests {
     fn shell(script: &str, mark: Uuid) -> (Child, String) {
         use std::io::BufRead;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]).env(CALL_VARIABLE, mark.to_string());
+        command.args(["-c", script]).env(START_VARIABLE, mark.to_string());
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn().expect("a shell is there");
         let mut line = String::new();
@@ -211,30 +163,6 @@ mod tests {
         status.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
     }
 
-    #[tokio::test]
-    async fn group_that_ends_when_asked_is_not_killed() {
-        use std::os::unix::process::ExitStatusExt;
-        let (mut child, _) = shell("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done", Uuid::nil());
-        ask_group(child.id());
-        let status = child.wait().expect("it ends");
-        assert_eq!((status.code(), status.signal()), (Some(7), None));
-    }
-
-    #[tokio::test]
-    async fn group_that_ignores_the_word_is_killed_with_its_children() {
-        use std::os::unix::process::ExitStatusExt;
-        let script =
-            "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & echo $!; while :; do sleep 0.05; done";
-        let (mut child, grandchild) = shell(script, Uuid::nil());
-        kill_group(child.id(), Duration::from_millis(20)).await;
-        assert_eq!(child.wait().expect("it ends").signal(), Some(9));
-        // The process that inherits the grandchild takes notice of its end in a moment; until then it counts as one of
-        // the group.
-        while lives(&grandchild) || group_lives(child.id()) {
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
     #[cfg(target_os = "linux")]
     #[test]
     fn process_that_left_its_group_is_found_by_its_mark() {
@@ -243,8 +171,8 @@ mod tests {
         kill_group_now(child.id());
         child.wait().expect("it ends");
         assert!(lives(&straggler), "it left the group");
-        assert_eq!(kill_marked(&Mark::call(Uuid::new_v4())), 0, "another mark");
-        assert_eq!(kill_marked(&Mark::call(mark)), 1);
+        assert_eq!(kill_marked(&Mark::start(Uuid::new_v4())), 0, "another mark");
+        assert_eq!(kill_marked(&Mark::start(mark)), 1);
         assert!(!lives(&straggler));
     }
 
@@ -253,14 +181,14 @@ mod tests {
     fn host_is_known_by_its_mark_or_its_command_line_and_never_by_its_number() {
         let (mark, folder) = (Uuid::new_v4(), Path::new("/agents/one"));
         let (mut marked, _) = shell("echo up; sleep 600; :", mark);
-        let told = [mark, Uuid::nil()].map(|mark| is_host(marked.id(), &Mark::call(mark), folder));
+        let told = [mark, Uuid::nil()].map(|mark| is_host(marked.id(), &Mark::start(mark), folder));
         let mut host = Command::new("/bin/sh");
         host.args(["-c", "echo up; sleep 600; :", "agent-host", "/agents/one"]).process_group(0);
         let mut host = host.stdout(Stdio::piped()).spawn().expect("a shell is there");
         // The content of its command line can be read only a moment after it began.
         let mut up = [0; 3];
         std::io::Read::read_exact(&mut host.stdout.take().expect("it is piped"), &mut up).expect("it says so");
-        let served = ["/agents/one", "/agents"].map(|at| is_host(host.id(), &Mark::call(mark), Path::new(at)));
+        let served = ["/agents/one", "/agents"].map(|at| is_host(host.id(), &Mark::start(mark), Path::new(at)));
         for child in [&mut marked, &mut host] {
             kill_group_now(child.id());
             child.wait().expect("it ends");
@@ -270,12 +198,11 @@ mod tests {
 
     #[test]
     fn own_group_and_everybody_are_never_a_group() {
-        assert!(!group_lives(0) && !group_lives(1) && !group_lives(u32::MAX));
+        assert_eq!([0, 1, u32::MAX].map(pid), [None; 3]);
     }
 
     #[test]
     fn marks_are_whole_entries_of_an_environment() {
         assert_eq!(Mark::start(Uuid::nil()).0, "ADJUTANT_AGENT_START=00000000-0000-0000-0000-000000000000");
-        assert_eq!(Mark::call(Uuid::nil()).0, "ADJUTANT_CALL=00000000-0000-0000-0000-000000000000");
     }
 }

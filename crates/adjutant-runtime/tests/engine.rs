@@ -10,6 +10,9 @@ mod bounds;
 mod fields;
 #[path = "engine/file.rs"]
 mod file;
+#[cfg(all(feature = "shell", target_os = "linux"))]
+#[path = "engine/held.rs"]
+mod held;
 #[path = "engine/models.rs"]
 mod models;
 #[path = "engine/others.rs"]

@@ -11,15 +11,11 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{CallContext, Tool, ToolError, ToolErrorKind, ToolSpec, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::oneshot;
 
 use crate::{
     Error, Sandbox,
     files::work,
-    sandbox::{
-        job::{Access, CommandEnd, CommandJob},
-        launch::Running,
-    },
+    sandbox::job::{Access, CommandEnd, CommandJob},
     shell,
 };
 
@@ -73,7 +69,11 @@ impl Git {
             access: Access::Read,
             cwd: self.root.clone(),
             home: folder.path().join("home"),
-            tmp: folder,
+            tmp: folder.path().to_owned(),
+            folder: Some(folder),
+            has_usual: true,
+            input: None,
+            is_split: false,
             environment: [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ATTR_NOSYSTEM", "1")]
                 .map(|(name, value)| (name.into(), value.into()))
                 .into(),
@@ -82,24 +82,14 @@ impl Git {
         let output = Arc::new(Mutex::new((Vec::new(), 0)));
         let sink = {
             let output = Arc::clone(&output);
-            Box::new(move |bytes: &[u8]| {
+            Box::new(move |_, bytes: &[u8]| {
                 let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
                 let room = SHOWN.saturating_sub(output.0.len()).min(bytes.len());
                 output.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
                 output.1 += bytes.len() - room;
             })
         };
-        let (told, ended) = oneshot::channel();
-        let on_end = Box::new(move |how| {
-            // Who asked may be gone.
-            let _ = told.send(how);
-        });
-        let running = Running::start(&self.sandbox, job, sink, on_end).await?;
-        let how = tokio::select! {
-            how = ended => how.unwrap_or(CommandEnd::Lost),
-            () = cx.cancel.cancelled() => return Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
-        };
-        drop(running);
+        let how = self.sandbox.run(job, sink, &cx.cancel).await?;
         let (bytes, dropped) = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
         let mut text = shell::plain_text(&bytes).trim_end().to_owned();
         if dropped > 0 {
@@ -116,9 +106,8 @@ impl Git {
             CommandEnd::Late => {
                 Err(ToolError::new(ToolErrorKind::TimedOut, "git took longer than 30 s and was killed"))
             }
-            CommandEnd::Stopped | CommandEnd::Flooded | CommandEnd::Lost => {
-                Err(ToolError::failed("it is not known how git ended"))
-            }
+            CommandEnd::Stopped => Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
+            CommandEnd::Flooded | CommandEnd::Lost => Err(ToolError::failed("it is not known how git ended")),
         }
     }
 }

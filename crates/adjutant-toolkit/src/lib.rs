@@ -35,6 +35,9 @@ pub use git::Git;
 pub use plan::Plan;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
+#[doc(hidden)]
+pub use sandbox::job::{Access, CommandEnd, CommandJob, OutputPipe};
+#[cfg(all(feature = "shell", unix))]
 pub use sandbox::{Hosts, Network, Report, Sandbox, sandbox_helper};
 #[cfg(all(feature = "shell", unix))]
 pub use shell::Shell;

@@ -26,9 +26,14 @@ mod watcher;
 
 use std::{path::PathBuf, sync::Arc};
 
+use adjutant_tool::{Cancel, ToolError};
+use tokio::sync::oneshot;
+
 #[cfg(target_os = "linux")]
 pub use helper::sandbox_helper;
 pub use hosts::Hosts;
+use job::{CommandEnd, CommandJob, Sink};
+use launch::Running;
 #[cfg(not(target_os = "linux"))]
 pub use launch::sandbox_helper;
 pub use report::Report;
@@ -145,6 +150,12 @@ impl Sandbox {
         self
     }
 
+    /// One in which no command runs, and why: for tests of what happens then.
+    #[doc(hidden)]
+    pub fn refusing(why: &str) -> Self {
+        Self::of(By::Refusing { why: why.into() })
+    }
+
     /// Returns why no command runs in it, if none does.
     pub fn refuses(&self) -> Option<&str> {
         match (&self.by, &self.network) {
@@ -171,6 +182,30 @@ impl Sandbox {
     /// Returns what it holds on this machine, and what it does not.
     pub fn report(&self) -> Report {
         Report::of(self)
+    }
+
+    /// Runs a command to its end, and to that of everything that it started.
+    ///
+    /// Cancel: it is killed in the background.
+    ///
+    /// # Errors
+    /// `Denied` if nothing can hold it, with the cure; `Failed` if it cannot be started.
+    #[doc(hidden)]
+    pub async fn run(&self, job: CommandJob, sink: Sink, cancel: &Cancel) -> Result<CommandEnd, ToolError> {
+        let (told, mut ended) = oneshot::channel();
+        let on_end = Box::new(move |how| {
+            // Who asked may be gone.
+            let _ = told.send(how);
+        });
+        let running = Running::start(self, job, sink, on_end).await?;
+        let how = tokio::select! {
+            how = &mut ended => how,
+            () = cancel.cancelled() => {
+                drop(running);
+                ended.await
+            }
+        };
+        Ok(how.unwrap_or(CommandEnd::Lost))
     }
 
     fn of(by: By) -> Self {

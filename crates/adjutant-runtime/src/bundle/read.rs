@@ -265,13 +265,21 @@ fn outside(reach: Reach<'_>) -> Option<String> {
         Reach::Program(tool) => {
             // A name is looked for in PATH; what is between means another file in each folder.
             let is_name = tool.binary.components().count() == 1 && is_inside(&tool.binary);
-            let is_place = tool.binary.is_absolute() && !tool.binary.components().any(|it| it == Component::ParentDir);
-            // There, a path means another file for each process.
-            let is_shifty = ["/proc", "/dev"].iter().any(|it| tool.binary.starts_with(it));
-            (is_shifty || !is_name && !is_place).then(|| format!("{}, the program of a tool", tool.binary.display()))
+            if !is_name && !is_place(&tool.binary) {
+                return Some(format!("{}, the program of a tool", tool.binary.display()));
+            }
+            let mut reached = tool.sandbox.read.iter().chain(&tool.sandbox.write);
+            let wrong = reached.find(|path| !is_place(path))?;
+            Some(format!("{}, what the program of a tool reaches", wrong.display()))
         }
         Reach::Provider(_) | Reach::Options(..) | Reach::Database(_) => None,
     }
+}
+
+/// True if a path means the same for every process: below these folders, none does.
+fn is_place(path: &Path) -> bool {
+    let is_shifty = ["/proc", "/dev"].iter().any(|it| path.starts_with(it));
+    path.is_absolute() && !is_shifty && !path.components().any(|it| it == Component::ParentDir)
 }
 
 fn is_inside(path: &Path) -> bool {

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     Credentials, Error, ErrorKind, Resolved, Workspace,
     manifest::ModelChoice,
+    process_tool::ProgramHolder,
     prompt::{Asked, LocalPrompter, SessionTable},
 };
 
@@ -39,6 +40,7 @@ pub struct EngineBuilder {
     chosen_from: Option<Models>,
     store: Option<Store>,
     skills: Option<Skills>,
+    holder: Option<ProgramHolder>,
 }
 
 impl EngineBuilder {
@@ -53,6 +55,7 @@ impl EngineBuilder {
             chosen_from: None,
             store: None,
             skills: None,
+            holder: None,
         }
     }
 
@@ -95,6 +98,14 @@ impl EngineBuilder {
     /// Takes skills from these, in the place of what the manifest's folders hold.
     pub fn skills(self, skills: Skills) -> Self {
         Self { skills: Some(skills), ..self }
+    }
+
+    /// Holds the programs of the manifest in this sandbox, in the place of the best of this machine.
+    ///
+    /// Each may do beyond it what the manifest says of its tool.
+    #[cfg(all(feature = "shell", target_os = "linux"))]
+    pub fn sandbox(self, sandbox: adjutant_toolkit::Sandbox) -> Self {
+        Self { holder: Some(ProgramHolder(sandbox)), ..self }
     }
 
     /// Adds a toolbox that the manifest may name, in the place of one of that name.
@@ -153,6 +164,7 @@ impl EngineBuilder {
             toolboxes,
             middleware,
             skills: self.skills,
+            holder: self.holder,
             secrets: credentials.iter().map(|(_, value)| value.into()).collect(),
         };
         let tooling = Tooling::new(manifest, store, given)?;

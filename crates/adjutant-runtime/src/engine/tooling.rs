@@ -13,7 +13,7 @@ use super::store::{Store, place};
 use crate::{
     Error, ErrorKind, Manifest, Workspace,
     manifest::{AgentSpec, ReflectionSpec},
-    process_tool::{Program, Surroundings},
+    process_tool::{Program, ProgramHolder, Surroundings},
 };
 
 /// The key-value store of reflections, if they have no folder.
@@ -49,6 +49,8 @@ pub(super) struct Given {
     /// In the place of those of the folders.
     pub(super) skills: Option<Skills>,
     pub(super) secrets: Vec<Arc<str>>,
+    /// In the place of the sandbox of this machine.
+    pub(super) holder: Option<ProgramHolder>,
 }
 
 impl Tooling {
@@ -57,7 +59,7 @@ impl Tooling {
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, middleware, skills, secrets } = given;
+        let Given { workspace, world, effects, toolboxes, middleware, skills, secrets, holder } = given;
         let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
@@ -68,8 +70,6 @@ impl Tooling {
             }
             Ok::<_, Error>(memories)
         });
-        let around = Surroundings::of(&workspace, &manifest.environment);
-        let program = |tool| Program::new(tool, &around).map(|made| (Arc::clone(&tool.name), made));
         let roots = manifest.skill_folders.iter().map(Root::named);
         let skills = skills.map_or_else(|| Skills::load(roots), Ok).map_err(|error| {
             Error::new(ErrorKind::Config, format!("the skills cannot be read: {error}")).with_source(error)
@@ -79,7 +79,7 @@ impl Tooling {
             board: board.transpose()?.map(|kv| Board::new(kv).world(Arc::clone(&world))),
             notes: notes.transpose()?.map(|kv| Notes::new(kv).world(Arc::clone(&world))),
             memories: memories.transpose()?,
-            programs: manifest.process_tools.iter().map(program).collect::<Result<_, Error>>()?,
+            programs: programs(manifest, &workspace, holder)?,
             workspace,
             world,
             store,
@@ -143,6 +143,20 @@ impl Tooling {
         };
         Ok(reflections.world(Arc::clone(&self.world)).redact(self.secrets.iter().cloned()))
     }
+}
+
+/// The programs of a manifest. What holds them is looked for only if there are some.
+fn programs(
+    manifest: &Manifest,
+    workspace: &Workspace,
+    holder: Option<ProgramHolder>,
+) -> Result<BTreeMap<Arc<str>, Program>, Error> {
+    if manifest.process_tools.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let around = Surroundings::of(workspace, &manifest.environment, holder.unwrap_or_default());
+    let made = manifest.process_tools.iter().map(|tool| Ok((Arc::clone(&tool.name), Program::new(tool, &around)?)));
+    made.collect()
 }
 
 /// An agent names something that there is not.

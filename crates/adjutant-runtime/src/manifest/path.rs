@@ -105,6 +105,23 @@ pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     Ok(real)
 }
 
+/// A file or a folder that a program reaches, wherever it is, without links.
+///
+/// # Errors
+/// Why it cannot be used.
+pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> {
+    let text = written.to_str().unwrap_or_default();
+    if text.trim().is_empty() || text.len() > MAX_PATH_BYTES || text.contains(|c: char| c.is_control()) {
+        return Err("it is no path".to_owned());
+    }
+    // What is not there cannot be given: whatever came there later would be reached.
+    let real = folder.join(written).canonicalize().map_err(|error| reason(&error))?;
+    if real.to_str().is_none() {
+        return Err("its path is no UTF-8".to_owned());
+    }
+    Ok(real)
+}
+
 /// True if a program of this name stands in one of these folders.
 pub(super) fn is_in(folders: &str, name: &Path) -> bool {
     std::env::split_paths(folders)

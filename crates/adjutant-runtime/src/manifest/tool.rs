@@ -47,8 +47,8 @@ pub struct ToolboxSpec {
 
 /// A tool that is a program.
 ///
-/// It is started without a shell, in the working folder, with `environment` and nothing else but `PATH`, `HOME`, `TMPDIR` and
-/// `LANG`. Its standard input is the call's arguments as one line of JSON; `args` may place single arguments in its
+/// It is started without a shell, in the working folder and in a sandbox, with `environment` and nothing else but `PATH`,
+/// `HOME`, `TMPDIR` and `LANG`. Its standard input is the call's arguments as one line of JSON; `args` may place single arguments in its
 /// command line. What it writes to standard output is the result; another exit code than 0 is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,7 +66,7 @@ pub struct ProcessTool {
     /// The schema of the call's arguments: JSON Schema of an object. Without it, there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// The longest time that a call may take: `60s` without it. Then its whole group of processes is killed.
+    /// The longest time that a call may take: `60s` without it. Then everything that it started is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// The most bytes of its output that are kept: `64KiB` without it. More is read and dropped, and told.
@@ -84,4 +84,29 @@ pub struct ProcessTool {
     /// The sha256 that its binary must have, in 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Arc<str>>,
+    /// What it may do beyond its sandbox.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub sandbox: SandboxSpec,
+}
+
+/// What a program may do beyond its sandbox.
+///
+/// There it reads the programs and libraries of the machine, itself and files that its `args` name by an absolute path, changes the
+/// working folder, its `HOME` and its `TMPDIR`, and has no network.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct SandboxSpec {
+    /// Files and folders that it may read, and execute: absolute, or relative to the manifest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<PathBuf>,
+    /// Files and folders that it may change: absolute, or relative to the manifest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<PathBuf>,
+    /// True if it has the network: it can send whatever it can read to anyone.
+    #[serde(skip_serializing_if = "super::is_default")]
+    pub network: bool,
+    /// True if it has no sandbox at all, and every right of whoever runs the agent.
+    #[serde(skip_serializing_if = "super::is_default")]
+    pub danger_without_any: bool,
 }

@@ -1,11 +1,54 @@
-//! The output of a program: read to its end, kept in part, and told how much was dropped.
+//! How a program ended, and its output: kept in part, and told how much was dropped.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+/// The largest number of bytes of error output that are kept.
+pub(super) const MAX_ERRORS: usize = 8 << 10;
 
-/// The number of bytes that are read at a time.
-const CHUNK: usize = 64 << 10;
+/// A program that has ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) ended: ProgramEnd,
+    pub(super) output: TrimmedOutput,
+    pub(super) errors: TrimmedOutput,
+}
+
+/// The way a program ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ProgramEnd {
+    Exit(ExitStatus),
+    Lost,
+    Late,
+    Cancelled,
+}
+
+/// Returns in words how a program ended.
+pub(super) fn told(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        // It is what a shell says in the place of a program that it cannot begin.
+        (Some(126), _) => "the program ended with exit code 126: it may not be executed, or what it calls".to_owned(),
+        (Some(127), _) => {
+            "the program ended with exit code 127: it was not found, or the interpreter that it names, or what it calls"
+                .to_owned()
+        }
+        (Some(code), _) => format!("the program ended with exit code {code}"),
+        (None, Some(signal)) => format!("the program was ended by signal {signal}"),
+        (None, None) => format!("the program ended: {status}"),
+    }
+}
+
+impl Done {
+    /// Returns how it failed, with what it wrote.
+    pub(super) fn failure(&self, how: &str) -> String {
+        let mut text = how.to_owned();
+        for (name, kept) in [("output", &self.output), ("standard error", &self.errors)] {
+            if !kept.is_empty() {
+                text.push_str(&format!("\n{name}:\n{}", kept.text().trim_end()));
+            }
+        }
+        text
+    }
+}
 
 /// The beginning and the end of an output.
 #[derive(Debug)]
@@ -33,18 +76,7 @@ impl TrimmedOutput {
         Self { head: Vec::new(), tail: VecDeque::new(), max_head, max_tail, total: 0 }
     }
 
-    /// Reads to the end. What cannot be read any more ends it.
-    pub(super) async fn read(&mut self, mut from: impl AsyncRead + Unpin) {
-        let mut chunk = vec![0; CHUNK];
-        while let Ok(read) = from.read(&mut chunk).await {
-            match chunk.get(..read) {
-                Some(bytes) if !bytes.is_empty() => self.add(bytes),
-                _ => break,
-            }
-        }
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
+    pub(super) fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(self.max_head - self.head.len()));
         self.head.extend_from_slice(head);

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    manifest::{Manifest, OptionsSpec, ProcessTool},
+    manifest::{Manifest, OptionsSpec, ProcessTool, SandboxSpec},
     provenance::{FileKind, PinnedFile},
     wants::{Want, WantKind, Wants},
     workspace::Workspace,
@@ -160,6 +160,16 @@ fn command(tool: &ProcessTool, manifest: &Manifest) -> String {
     let mut text = quoted(&tool.binary);
     tool.args.iter().for_each(|word| text += &format!(" {}", Value::from(&**word)));
     text += &format!(", as the tool {}", tool.name);
+    let SandboxSpec { read, write, network, danger_without_any } = &tool.sandbox;
+    for (may, paths) in [("reads", read), ("changes", write)] {
+        paths.iter().for_each(|path| text += &format!(", which {may} {}", shown(path)));
+    }
+    if *network {
+        text += ", with the network";
+    }
+    if *danger_without_any {
+        text += ", without a sandbox";
+    }
     let variables: BTreeMap<_, _> = manifest.environment.iter().chain(&tool.environment).collect();
     for (n, (name, value)) in variables.into_iter().enumerate() {
         text += &format!("{}{name}={}", if n == 0 { ", with " } else { " " }, Value::from(&**value));

@@ -6,10 +6,11 @@ use adjutant_runtime::Manifest;
 use serde_json::Value;
 
 /// The files that hold the tests.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     include_str!("agents.rs"),
     include_str!("around.rs"),
     include_str!("bounds.rs"),
+    include_str!("held.rs"),
     include_str!("models.rs"),
     include_str!("others.rs"),
     include_str!("places.rs"),
@@ -127,9 +128,14 @@ const EFFECTS: &[(&str, &str)] = &[
     ("ProcessTool.name", "program_is_shown_as_the_manifest_describes_it"),
     ("ProcessTool.parameters", "arguments_that_do_not_fit_the_schema_never_start_the_program"),
     ("ProcessTool.repeatable", "call_may_be_made_again_when_the_manifest_says_so"),
+    ("ProcessTool.sandbox", "program_reaches_its_workspace_and_what_the_manifest_gives"),
     ("ProcessTool.sha256", "program_must_be_the_one_that_was_pinned"),
     ("ProcessTool.timeout", "program_that_takes_too_long_is_killed_with_its_children"),
     ("ReflectionSpec.folder", "reflections_are_kept_in_their_folder"),
+    ("SandboxSpec.danger_without_any", "program_is_refused_with_the_cure_where_nothing_holds_it"),
+    ("SandboxSpec.network", "program_has_the_network_only_if_the_manifest_gives_it"),
+    ("SandboxSpec.read", "program_reaches_its_workspace_and_what_the_manifest_gives"),
+    ("SandboxSpec.write", "program_reaches_its_workspace_and_what_the_manifest_gives"),
     ("SessionSpec.default_session", "prompt_that_names_no_session_has_the_default_one"),
     ("SessionSpec.durability", "records_survive_what_the_manifest_says"),
     ("SessionSpec.store", "sessions_are_kept_as_lines_when_the_manifest_says_so"),

@@ -8,9 +8,18 @@ use sha2::{Digest, Sha256};
 
 use crate::stage::{Stage, calls, one, preview, result, run, text, with};
 
+/// True if there is a sandbox here; otherwise programs run by the word of their manifest alone.
+fn is_held() -> bool {
+    #[cfg(all(feature = "shell", target_os = "linux"))]
+    return adjutant_toolkit::Sandbox::new().refuses().is_none();
+    #[cfg(not(all(feature = "shell", target_os = "linux")))]
+    false
+}
+
 /// A manifest of one agent with one program.
 pub(crate) fn program(stage: &Stage, script: &str, fields: Value) -> Value {
     let binary = stage.script("tool.sh", script);
+    let fields = if is_held() { fields } else { with(json!({ "sandbox": { "danger_without_any": true } }), fields) };
     let tool = with(json!({ "name": "tool", "description": "Does it.", "binary": binary }), fields);
     with(one(json!({ "tools": ["tool"] })), json!({ "process_tools": [tool] }))
 }
@@ -35,6 +44,17 @@ async fn output(script: &str) -> String {
     let (text, is_ok) = called(script, json!({}), json!({})).await;
     assert!(is_ok, "{text}");
     text
+}
+
+#[tokio::test]
+async fn program_is_refused_with_the_cure_where_there_is_no_sandbox() {
+    if is_held() {
+        return;
+    }
+    let stage = Stage::new(calls("tool", json!({})));
+    let engine = stage.engine(program(&stage, "touch ran", json!({ "sandbox": {} }))).await;
+    let text = result(&run(&engine).await, 0);
+    assert!(text.contains("hint: ") && text.contains("danger_without_any") && !stage.work("ran").exists(), "{text}");
 }
 
 #[tokio::test]

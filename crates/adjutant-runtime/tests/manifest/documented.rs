@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 26] = [
+const TABLES: [(&str, &str); 27] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -27,6 +27,7 @@ const TABLES: [(&str, &str); 26] = [
     ("`team`", "TeamSpec"),
     ("`reflections`", "ReflectionSpec"),
     ("`process_tools`", "ProcessTool"),
+    ("`process_tools.sandbox`", "SandboxSpec"),
     ("`data`", "DataSpec"),
     ("`image`", "ImageSpec"),
     ("`sessions`", "SessionSpec"),

@@ -174,6 +174,11 @@ const WRONG: &[(&str, &str)] = &[
         "name: a\ntools: [x]\nprocess_tools: [{name: x, description: x, binary: sh, sha256: ABC, timeout: 0s, max_output: 1GiB}]\n",
     ),
     (
+        "a sandbox that is wrong",
+        "name: a\ntools: [x]\nprocess_tools:\n  - {name: x, description: x, binary: sh, sandbox: {read: [none], write: [''], danger_without_any: true}}\n  \
+         - {name: y, description: x, binary: sh, sandbox: {network: maybe, netwrk: true}}\n",
+    ),
+    (
         "variables that tools cannot have",
         "name: a\nprefix: x\nenvironment: {PATH: /bin, ADJUTANT_X: y, MY_TOKEN: z, 'A-B': c, DB_PASSWORD_FILE: d, HOME: e}\n",
     ),

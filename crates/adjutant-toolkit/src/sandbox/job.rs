@@ -10,41 +10,65 @@ pub(crate) const THREADS: u64 = 8_192;
 
 /// A command to run.
 #[derive(Debug)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is started elsewhere"))]
-pub(crate) struct CommandJob {
+pub struct CommandJob {
     /// The program and its arguments.
-    pub(crate) words: Vec<OsString>,
-    /// The folder that it may change, if it may change one.
-    pub(crate) root: PathBuf,
-    pub(crate) access: Access,
-    pub(crate) cwd: PathBuf,
+    pub words: Vec<OsString>,
+    /// The folder that it works with.
+    pub root: PathBuf,
+    /// What it may do there.
+    pub access: Access,
+    /// The folder that it begins in.
+    pub cwd: PathBuf,
     /// Its home, which it may change.
-    pub(crate) home: PathBuf,
-    /// Its temporary files, which go with it.
-    pub(crate) tmp: TempDir,
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) limit: Duration,
+    pub home: PathBuf,
+    /// The folder of its temporary files.
+    pub tmp: PathBuf,
+    /// A folder that goes with it.
+    pub folder: Option<TempDir>,
+    /// Its variables; `PATH` and the like are given only where that is asked for.
+    pub environment: Vec<(OsString, OsString)>,
+    /// True if the usual variables of a command are beneath its own.
+    pub has_usual: bool,
+    /// What it is given to read; nothing by default.
+    pub input: Option<Vec<u8>>,
+    /// True if its error output is told apart from its output.
+    pub is_split: bool,
+    /// The time that it has.
+    pub limit: Duration,
 }
 
 /// What a command may do with its root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
+    /// Read it.
     Read,
+    /// Read and change it.
     Write,
 }
 
+/// One of the two that a command writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputPipe {
+    /// Its output; its error output too, unless that is told apart.
+    Output,
+    /// Its error output.
+    Errors,
+}
+
 /// Is given what a command writes, as it comes.
-pub(crate) type Sink = Box<dyn FnMut(&[u8]) + Send>;
+pub(crate) type Sink = Box<dyn FnMut(OutputPipe, &[u8]) + Send>;
 
 /// Is told once how a command ended, and everything that it started with it.
 pub(crate) type OnEnd = Box<dyn FnOnce(CommandEnd) + Send>;
 
 /// The way a command ended.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is started elsewhere"))]
-pub(crate) enum CommandEnd {
+pub enum CommandEnd {
+    /// By itself.
     Exited(ExitStatus),
+    /// It was killed: its time was over.
     Late,
+    /// It was killed: somebody wished so.
     Stopped,
     /// It had too many processes, and was killed.
     Flooded,

@@ -7,7 +7,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
     },
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -16,6 +16,7 @@ use std::{
 use adjutant_tool::{ToolError, ToolErrorKind};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{OFlags, fcntl_setfl},
     process::{Pid, PidfdFlags, Signal, pidfd_open},
 };
 use tokio::sync::oneshot;
@@ -25,7 +26,7 @@ use super::{
     end::{self, CallMark, Census},
     helper,
     hosts::Hosts,
-    job::{Access, CommandEnd, CommandJob, OnEnd, Sink},
+    job::{Access, CommandEnd, CommandJob, OnEnd, OutputPipe, Sink},
     landlock, places,
     proxy::Proxy,
     watcher::WatchedGroup,
@@ -47,6 +48,8 @@ const CHUNK: usize = 64 << 10;
 const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ulimit -c 0; \
                     { ulimit -p 8192 || ulimit -u 8192; } 2>/dev/null; ";
 const BEGIN: &str = "exec \"$@\" </dev/null 3<&-";
+/// The same, with what comes behind that line as its input.
+const BEGIN_WITH_INPUT: &str = "exec \"$@\" <&3 3<&-";
 
 /// A command that runs; dropped, it is killed in the background.
 #[derive(Debug)]
@@ -62,7 +65,7 @@ impl Running {
     /// `Denied` if nothing can hold it, with the cure; `Failed` if it cannot be started.
     pub(crate) async fn start(
         sandbox: &Sandbox,
-        job: CommandJob,
+        mut job: CommandJob,
         sink: Sink,
         on_end: OnEnd,
     ) -> Result<Self, ToolError> {
@@ -76,7 +79,7 @@ impl Running {
         let (wake, stop) = pipe().map_err(failed)?;
         let (started, is_started) = oneshot::channel();
         let sandbox = sandbox.clone();
-        let work = move || match Live::start(&sandbox, &job, wake) {
+        let work = move || match Live::start(&sandbox, &mut job, wake) {
             Err(why) => {
                 let _ = started.send(Err(ToolError::failed(format!("the command cannot be started: {why}"))));
             }
@@ -102,6 +105,8 @@ struct Live {
     census: Census,
     held: OwnedFd,
     output: Option<PipeReader>,
+    errors: Option<PipeReader>,
+    input: Option<Feed>,
     wake: PipeReader,
     began: Instant,
     /// Bubblewrap ends with this program by itself.
@@ -111,21 +116,32 @@ struct Live {
 }
 
 impl Live {
-    fn start(sandbox: &Sandbox, job: &CommandJob, wake: PipeReader) -> Result<Self, String> {
-        let told = |error: std::io::Error| error.to_string();
+    fn start(sandbox: &Sandbox, job: &mut CommandJob, wake: PipeReader) -> Result<Self, String> {
         let (output, writer) = pipe().map_err(told)?;
+        let (errors, error_writer) = if job.is_split {
+            let (errors, writer) = pipe().map_err(told)?;
+            (Some(errors), writer)
+        } else {
+            (None, writer.try_clone().map_err(told)?)
+        };
         let (line, gate, hosts) = gate(sandbox).map_err(told)?;
+        if hosts.is_some() && job.input.is_some() {
+            return Err("one with a list of hosts can be given no input".to_owned());
+        }
         let began = Instant::now();
-        let child = spawn(sandbox, job, line, writer)?;
+        let child = spawn(sandbox, job, line, (writer, error_writer))?;
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
         let mark = CallMark::set(id);
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
         let watched = if is_own { None } else { Some(WatchedGroup::new(id).map_err(told)?) };
         let proxy = hosts.map(|(hosts, from)| Proxy::start(hosts, from)).transpose().map_err(told)?;
-        File::from(gate).write_all(b"\n").map_err(told)?;
+        let mut gate = File::from(gate);
+        gate.write_all(b"\n").map_err(told)?;
+        let input = job.input.take().map(|bytes| Feed::new(gate, bytes)).transpose().map_err(told)?;
         let census = Census::new(id, began);
-        Ok(Self { child, id, mark, census, held, output: Some(output), wake, began, _watched: watched, _proxy: proxy })
+        let (output, _watched, _proxy) = (Some(output), watched, proxy);
+        Ok(Self { child, id, mark, census, held, output, errors, input, wake, began, _watched, _proxy })
     }
 
     fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
@@ -139,11 +155,16 @@ impl Live {
         if let Some(mark) = self.mark.take() {
             mark.kill_all(self.id, self.began);
         }
+        self.input = None;
         let over = Instant::now() + DRAIN;
-        while self.output.is_some() && Instant::now() < over {
-            self.read(over.saturating_duration_since(Instant::now()), &mut sink);
+        while (self.output.is_some() || self.errors.is_some()) && Instant::now() < over {
+            for source in
+                self.ready(&[Awaited::Output, Awaited::Errors], over.saturating_duration_since(Instant::now()))
+            {
+                self.serve(source, &mut sink);
+            }
         }
-        self.output = None;
+        (self.output, self.errors) = (None, None);
         // Nobody waits for what cannot be killed.
         let is_gone = self.look(Instant::now().checked_add(GONE), false, &mut sink) == Seen::Exited;
         let status = if is_gone { self.child.wait().ok() } else { None };
@@ -156,27 +177,20 @@ impl Live {
         }
     }
 
-    /// Reads until it has ended, time is up, someone wants it to stop, or it has too many processes.
+    /// Reads and writes until it has ended, time is up, someone wants it to stop, or it has too many processes.
     fn look(&mut self, until: Option<Instant>, is_stoppable: bool, sink: &mut Sink) -> Seen {
+        // What has come to its end stays ready: it is not asked again.
+        let all = [Awaited::Output, Awaited::Errors, Awaited::Input, Awaited::Child, Awaited::Wake];
+        let asked = if is_stoppable { &all[..] } else { &all[..4] };
         let mut next = Instant::now();
         loop {
             let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
-            let fd = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-            // What has come to its end stays ready: it is not asked again.
-            let (wake, output) = (is_stoppable.then_some(&self.wake), self.output.as_ref());
-            let mut fds = vec![fd(self.held.as_fd())];
-            fds.extend(wake.map(|wake| fd(wake.as_fd())));
-            fds.extend(output.map(|output| fd(output.as_fd())));
-            wait(&mut fds, left);
-            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-            let is_ready = |at: usize| ready.get(at).is_some_and(|ready| *ready);
-            if is_ready(1 + usize::from(is_stoppable)) {
-                self.read(Duration::ZERO, sink);
-            }
-            if is_ready(0) {
+            let ready = self.ready(asked, left);
+            ready.iter().for_each(|source| self.serve(*source, sink));
+            if ready.contains(&Awaited::Child) {
                 return Seen::Exited;
             }
-            if is_stoppable && is_ready(1) {
+            if ready.contains(&Awaited::Wake) {
                 return Seen::Stopped;
             }
             if until.is_some_and(|until| Instant::now() >= until) {
@@ -191,18 +205,80 @@ impl Live {
         }
     }
 
-    /// Reads once, if there is something within this time.
-    fn read(&mut self, within: Duration, sink: &mut Sink) {
-        let Some(output) = &mut self.output else { return };
-        if !wait(&mut [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)], within) {
-            return;
+    /// Those of these that are ready within this time.
+    fn ready(&self, asked: &[Awaited], within: Duration) -> Vec<Awaited> {
+        let open: Vec<(Awaited, PollFd<'_>)> =
+            asked.iter().filter_map(|source| Some((*source, self.polled(*source)?))).collect();
+        let (sources, mut fds): (Vec<Awaited>, Vec<PollFd<'_>>) = open.into_iter().unzip();
+        if !wait(&mut fds, within) {
+            return Vec::new();
         }
+        sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(source, _)| source).collect()
+    }
+
+    fn polled(&self, source: Awaited) -> Option<PollFd<'_>> {
+        let (fd, flags) = match source {
+            Awaited::Output => (self.output.as_ref()?.as_fd(), PollFlags::IN),
+            Awaited::Errors => (self.errors.as_ref()?.as_fd(), PollFlags::IN),
+            Awaited::Input => (self.input.as_ref()?.pipe.as_fd(), PollFlags::OUT),
+            Awaited::Child => (self.held.as_fd(), PollFlags::IN),
+            Awaited::Wake => (self.wake.as_fd(), PollFlags::IN),
+        };
+        Some(PollFd::from_borrowed_fd(fd, flags))
+    }
+
+    /// Reads or writes once, where it is ready.
+    fn serve(&mut self, source: Awaited, sink: &mut Sink) {
+        let (pipe, from) = match source {
+            Awaited::Output => (&mut self.output, OutputPipe::Output),
+            Awaited::Errors => (&mut self.errors, OutputPipe::Errors),
+            Awaited::Input => {
+                self.input = self.input.take().and_then(Feed::go_on);
+                return;
+            }
+            Awaited::Child | Awaited::Wake => return,
+        };
         let mut chunk = vec![0; CHUNK];
-        match output.read(&mut chunk) {
-            Ok(0) | Err(_) => self.output = None,
-            Ok(read) => sink(chunk.get(..read).unwrap_or_default()),
+        match pipe.as_mut().map(|pipe| pipe.read(&mut chunk)) {
+            Some(Ok(read)) if read > 0 => sink(from, chunk.get(..read).unwrap_or_default()),
+            _ => *pipe = None,
         }
     }
+}
+
+/// What a command is still to be given.
+struct Feed {
+    pipe: File,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Feed {
+    /// It is written as it is read: nobody waits for a command that does not read.
+    fn new(pipe: File, bytes: Vec<u8>) -> io::Result<Self> {
+        fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+        Ok(Self { pipe, bytes, written: 0 })
+    }
+
+    /// Writes some of what is left; none if that was all, or if the command wants no more.
+    fn go_on(mut self) -> Option<Self> {
+        match self.pipe.write(self.bytes.get(self.written..)?) {
+            Ok(written) => self.written += written,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => return None,
+        }
+        (self.written < self.bytes.len()).then_some(self)
+    }
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Output,
+    Errors,
+    Input,
+    Child,
+    Wake,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,6 +287,13 @@ enum Seen {
     Late,
     Stopped,
     Flooding,
+}
+
+fn told(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => "its arguments are longer than a command line can be".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// True if one of these is ready within this time.
@@ -238,15 +321,20 @@ pub(super) fn has_helper() -> bool {
 /// One command starts at a time: what is handed on to one by an open file is not handed on to another.
 static START: Mutex<()> = Mutex::new(());
 
-fn spawn(sandbox: &Sandbox, job: &CommandJob, line: OwnedFd, output: PipeWriter) -> Result<Child, String> {
-    let told = |error: std::io::Error| error.to_string();
+fn spawn(
+    sandbox: &Sandbox,
+    job: &CommandJob,
+    line: OwnedFd,
+    (output, errors): (PipeWriter, PipeWriter),
+) -> Result<Child, String> {
     let mut read = sandbox.read.clone();
     let mut write = sandbox.write.clone();
     match job.access {
         Access::Read => read.push(job.root.clone()),
         Access::Write => write.push(job.root.clone()),
     }
-    write.extend([job.home.clone(), job.tmp.path().to_owned()]);
+    write.extend([job.home.clone(), job.tmp.clone()]);
+    let usual = if job.input.is_some() { BEGIN_WITH_INPUT } else { BEGIN };
     let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("/bin/sh");
     let mut files = Vec::new();
@@ -257,19 +345,22 @@ fn spawn(sandbox: &Sandbox, job: &CommandJob, line: OwnedFd, output: PipeWriter)
             let (arguments, kept) = bwrap::arguments(&plan)?;
             files = kept;
             let hosts = if let Network::Hosts(hosts) = &sandbox.network { Some(hosts) } else { None };
-            let begin = if hosts.is_some() { helper::BEGIN } else { BEGIN };
+            let begin = if hosts.is_some() { helper::BEGIN } else { usual };
             command.args(["-c", &[GATE, begin].concat(), "sh"]).arg(program).args(arguments);
             command.arg("--chdir").arg(&job.cwd).arg("--").args(hosts.iter().flat_map(|_| helper::words()));
             proxied = hosts.map(places::proxied).unwrap_or_default();
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
-            command.args(["-c", &[GATE, BEGIN].concat(), "sh"]);
+            command.args(["-c", &[GATE, usual].concat(), "sh"]);
         }
     }
     command.args(&job.words).current_dir(&job.cwd).process_group(0);
-    command.env_clear().envs(places::environment(&job.home, job.tmp.path())).envs(job.environment.iter().cloned());
-    command.envs(proxied);
-    command.stdin(line).stdout(output.try_clone().map_err(told)?).stderr(Stdio::from(output));
+    command.env_clear();
+    if job.has_usual {
+        command.envs(places::environment(&job.home, &job.tmp));
+    }
+    command.envs(job.environment.iter().cloned()).envs(proxied);
+    command.stdin(line).stdout(output).stderr(errors);
     let child = match &sandbox.by {
         By::Landlock { abi } => {
             let plan = landlock::ThreadRules { abi: *abi, read, write, network: sandbox.network.clone() };

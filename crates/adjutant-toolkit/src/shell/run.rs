@@ -111,7 +111,7 @@ impl Tool for RunCommand {
         let (tick, mut ticks) = mpsc::channel(1);
         let sink = {
             let (output, mut next) = (Arc::clone(&output), Instant::now() + TICK);
-            Box::new(move |bytes: &[u8]| {
+            Box::new(move |_, bytes: &[u8]| {
                 output.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
                 if Instant::now() >= next {
                     next = Instant::now() + TICK;
@@ -180,8 +180,12 @@ impl RunCommand {
             access: Access::Write,
             cwd,
             home: inner.folder.path().join("home"),
-            tmp,
+            tmp: tmp.path().to_owned(),
+            folder: Some(tmp),
             environment: inner.environment.clone(),
+            has_usual: true,
+            input: None,
+            is_split: false,
             limit,
         })
     }

@@ -6,7 +6,7 @@ use adjutant_llm::Schema;
 use serde_json::Value;
 
 use super::{Check, form, model, place, shown};
-use crate::manifest::{Manifest, ProcessTool, near, node::At, path, problem::quoted};
+use crate::manifest::{Manifest, ProcessTool, SandboxSpec, near, node::At, path, problem::quoted};
 
 /// The largest number of bytes of output that may be kept.
 const MAX_OUTPUT: u64 = 16 << 20;
@@ -42,6 +42,7 @@ fn one(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
     place::environment(check, &tool.environment, at.key("environment"));
     let is_digest = tool.sha256.as_deref().is_none_or(form::is_sha256);
     check.must(is_digest, at.key("sha256"), "`sha256` is 64 lowercase hexadecimal digits");
+    sandbox(check, &mut tool.sandbox, at.key("sandbox"));
 }
 
 fn binary(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
@@ -56,6 +57,23 @@ fn binary(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
             }
         }
         Err(message) => check.tell(at, format!("{}: {message}", shown(&tool.binary))),
+    }
+}
+
+/// What there is beyond a sandbox; paths become absolute.
+fn sandbox(check: &mut Check<'_>, spec: &mut SandboxSpec, at: At<'_>) {
+    let SandboxSpec { read, write, network, danger_without_any } = spec;
+    let is_widened = !read.is_empty() || !write.is_empty() || *network;
+    let message = "`danger_without_any` is a word that there is no sandbox: nothing else can be said of it";
+    check.must(!(*danger_without_any && is_widened), at.key("danger_without_any"), message);
+    for (field, list) in [("read", read), ("write", write)] {
+        for (n, path) in list.iter_mut().enumerate() {
+            let at = at.key(field).item(n);
+            match path::reached(&at.mark.source.folder, path) {
+                Ok(real) => *path = real,
+                Err(message) => check.tell(at, format!("{}: {message}", shown(path))),
+            }
+        }
     }
 }
 

@@ -1,57 +1,79 @@
-//! One call of a program: a group of processes that is fed, read, and gone when the call is.
+//! In the place of `held.rs` where there is no sandbox: a program runs only where the manifest says that it needs none.
+//!
+//! A call is a group of processes that is fed, read, and gone when the call is.
 
-use std::{
-    io,
-    os::unix::process::ExitStatusExt,
-    pin::pin,
-    process::{ExitStatus, Stdio},
-    time::Duration,
-};
+use std::{io, path::Path, pin::pin, process::Stdio, time::Duration};
 
-use adjutant_tool::{Cancel, ToolError};
+use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin, Command},
     time::{Instant, sleep_until, timeout},
 };
 use uuid::Uuid;
 
-use super::{ProgramPlan, output::TrimmedOutput};
-use crate::processes::{CALL_VARIABLE, Mark, START_VARIABLE, kill_group, kill_group_now, kill_marked};
+use super::{
+    CALL_VARIABLE, FOREVER, ProgramPlan,
+    output::{Done, MAX_ERRORS, ProgramEnd, TrimmedOutput},
+};
+use crate::{
+    manifest::ProcessTool,
+    processes::{Mark, kill_group_now, kill_marked},
+};
 
-/// The variable that tells which agent a process belongs to.
-const AGENT_VARIABLE: &str = "ADJUTANT_AGENT";
 /// The time that a group has to end when it is asked to; shorter than a cancelled call has.
 const GRACE: Duration = Duration::from_millis(500);
 /// The time that the remaining processes have to finish their output, when the program itself has ended.
 const DRAIN: Duration = Duration::from_millis(200);
-/// The largest number of bytes of error output that are kept.
-const MAX_ERRORS: usize = 8 << 10;
+/// The number of bytes that are read at a time.
+const CHUNK: usize = 64 << 10;
 /// The number of times that a program is started again while somebody is about to write it, and the wait before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
+/// What holds programs: nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProgramHolder(());
+
+/// Whether a program may run.
+#[derive(Debug)]
+pub(super) struct Hold {
+    is_free: bool,
+}
+
+impl ProgramHolder {
+    pub(super) fn of(&self, _: &Path, tool: &ProcessTool) -> Hold {
+        Hold { is_free: tool.sandbox.danger_without_any }
+    }
+}
+
+/// Runs a program to its end.
+///
+/// Cancel: it is killed at once.
+///
+/// # Errors
+/// `Denied` if it may not run; `Failed` if it cannot be started.
+pub(super) async fn run(
+    plan: &ProgramPlan,
+    hold: &Hold,
+    words: &[String],
+    line: Vec<u8>,
+    cancel: &Cancel,
+) -> Result<Done, ToolError> {
+    if !hold.is_free {
+        let why = "no program runs without a sandbox, and there is none here";
+        let cure = "use Linux with the feature `shell`, or say `sandbox: {danger_without_any: true}` of this tool";
+        return Err(ToolError::new(ToolErrorKind::Denied, format!("{why}; hint: {cure}")));
+    }
+    let started = Started::new(plan, words).await?;
+    Ok(started.finish(line, plan.timeout, cancel, plan.max_output).await)
+}
+
 /// A program that runs.
 #[derive(Debug)]
-pub(super) struct Started {
+struct Started {
     child: Child,
     group: Group,
-}
-
-/// A program that has ended.
-#[derive(Debug)]
-pub(super) struct Done {
-    pub(super) ended: ProgramEnd,
-    pub(super) output: TrimmedOutput,
-    errors: TrimmedOutput,
-}
-
-/// The way a program ended.
-#[derive(Debug)]
-pub(super) enum ProgramEnd {
-    Exit(ExitStatus),
-    Lost(io::Error),
-    Late,
-    Cancelled,
 }
 
 /// The processes of a call: whoever drops this kills them all.
@@ -67,7 +89,7 @@ impl Started {
     ///
     /// # Errors
     /// `Failed` if it cannot be started.
-    pub(super) async fn new(plan: &ProgramPlan, words: &[String]) -> Result<Self, ToolError> {
+    async fn new(plan: &ProgramPlan, words: &[String]) -> Result<Self, ToolError> {
         let call = Uuid::new_v4();
         let mut command = command(plan, words, call);
         let (mut tries, wait) = BUSY;
@@ -82,13 +104,13 @@ impl Started {
         };
         // It has no id only once it was waited for.
         let id = child.id().unwrap_or_default();
-        Ok(Self { child, group: Group { id, mark: Mark::call(call), is_gone: false } })
+        Ok(Self { child, group: Group { id, mark: Mark::of(CALL_VARIABLE, call), is_gone: false } })
     }
 
     /// Feeds it, reads it to its end, and kills what it leaves behind.
     ///
     /// Cancel: everything is killed at once.
-    pub(super) async fn finish(mut self, line: Vec<u8>, within: Duration, cancel: &Cancel, max: usize) -> Done {
+    async fn finish(mut self, line: Vec<u8>, within: Duration, cancel: &Cancel, max: usize) -> Done {
         let (mut output, mut errors) = (TrimmedOutput::both(max), TrimmedOutput::end(MAX_ERRORS));
         let pipes = (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take());
         let ended = {
@@ -96,12 +118,12 @@ impl Started {
                 let (stdin, stdout, stderr) = pipes;
                 let read = async {
                     if let Some(pipe) = stdout {
-                        output.read(pipe).await
+                        read_all(&mut output, pipe).await
                     }
                 };
                 let fail = async {
                     if let Some(pipe) = stderr {
-                        errors.read(pipe).await
+                        read_all(&mut errors, pipe).await
                     }
                 };
                 tokio::join!(feed(stdin, &line), read, fail);
@@ -109,13 +131,13 @@ impl Started {
             let (mut talk, mut is_told, late) = (pin!(talk), false, Instant::now() + within.min(FOREVER));
             let ended = loop {
                 tokio::select! {
-                    status = self.child.wait() => break status.map_or_else(ProgramEnd::Lost, ProgramEnd::Exit),
+                    status = self.child.wait() => break status.map_or(ProgramEnd::Lost, ProgramEnd::Exit),
                     () = &mut talk, if !is_told => is_told = true,
                     () = cancel.cancelled() => break ProgramEnd::Cancelled,
                     () = sleep_until(late) => break ProgramEnd::Late,
                 }
             };
-            let is_over = matches!(ended, ProgramEnd::Exit(_) | ProgramEnd::Lost(_));
+            let is_over = matches!(ended, ProgramEnd::Exit(_) | ProgramEnd::Lost);
             if is_over && !is_told {
                 is_told = timeout(DRAIN, &mut talk).await.is_ok();
             }
@@ -134,11 +156,13 @@ impl Started {
 
     /// Ends every process of the call.
     async fn end(&mut self, grace: Duration) {
-        if grace.is_zero() {
-            kill_group_now(self.group.id);
-        } else {
-            kill_group(self.group.id, grace).await;
+        if !grace.is_zero() {
+            let group = i32::try_from(self.group.id).ok().and_then(Pid::from_raw);
+            group.into_iter().for_each(|group| drop(kill_process_group(group, Signal::TERM)));
+            // The time to tidy up.
+            let _ = timeout(grace, self.child.wait()).await;
         }
+        kill_group_now(self.group.id);
         let mark = self.group.mark.clone();
         let killed = tokio::task::spawn_blocking(move || kill_marked(&mark)).await;
         self.group.is_gone = killed.is_ok();
@@ -147,26 +171,11 @@ impl Started {
     }
 }
 
-/// The longest time that is waited for.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
-
 fn command(plan: &ProgramPlan, words: &[String], call: Uuid) -> Command {
-    let around = &plan.around;
     let mut command = Command::new(plan.binary.path());
-    command.args(words).env_clear().current_dir(&around.work).process_group(0).kill_on_drop(true);
+    command.args(words).env_clear().envs(plan.variables(call));
+    command.current_dir(&plan.around.work).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if let Some(path) = std::env::var_os("PATH") {
-        command.env("PATH", path);
-    }
-    command.env("HOME", &around.home).env("TMPDIR", &around.tmp).env("LANG", "C.UTF-8");
-    command.envs(&around.environment).envs(&plan.environment);
-    for variable in [AGENT_VARIABLE, START_VARIABLE] {
-        match std::env::var_os(variable) {
-            Some(value) => command.env(variable, value),
-            None => command.env_remove(variable),
-        };
-    }
-    command.env(CALL_VARIABLE, call.to_string());
     command
 }
 
@@ -182,33 +191,22 @@ fn cannot_start(plan: &ProgramPlan, error: &io::Error) -> ToolError {
     })
 }
 
+/// Reads to the end. What cannot be read any more ends it.
+async fn read_all(output: &mut TrimmedOutput, mut from: impl AsyncRead + Unpin) {
+    let mut chunk = vec![0; CHUNK];
+    while let Ok(read) = from.read(&mut chunk).await {
+        match chunk.get(..read) {
+            Some(bytes) if !bytes.is_empty() => output.add(bytes),
+            _ => break,
+        }
+    }
+}
+
 /// Writes the line, and closes. A program that does not want to read it need not.
 async fn feed(stdin: Option<ChildStdin>, line: &[u8]) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(line).await;
         let _ = stdin.shutdown().await;
-    }
-}
-
-/// Returns in words how a program ended.
-pub(super) fn told(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("the program ended with exit code {code}"),
-        (None, Some(signal)) => format!("the program was ended by signal {signal}"),
-        (None, None) => format!("the program ended: {status}"),
-    }
-}
-
-impl Done {
-    /// Returns how it failed, with what it wrote.
-    pub(super) fn failure(&self, how: &str) -> String {
-        let mut text = how.to_owned();
-        for (name, kept) in [("output", &self.output), ("standard error", &self.errors)] {
-            if !kept.is_empty() {
-                text.push_str(&format!("\n{name}:\n{}", kept.text().trim_end()));
-            }
-        }
-        text
     }
 }
 

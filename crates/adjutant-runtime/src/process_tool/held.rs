@@ -1,0 +1,128 @@
+//! One call of a program in its sandbox: fed, read, and gone with everything that it started when the call is.
+
+use std::{
+    path::Path,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
+use adjutant_toolkit::{Access, CommandEnd, CommandJob, Network, OutputPipe, Sandbox};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::{
+    FOREVER, ProgramPlan,
+    output::{Done, MAX_ERRORS, ProgramEnd, TrimmedOutput},
+};
+use crate::manifest::ProcessTool;
+
+/// The time beyond its own after which a program is ended even if nobody waits for it.
+const BEYOND: Duration = Duration::from_secs(60);
+
+/// What holds programs: that of this machine, if nothing else is given.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProgramHolder(pub(crate) Sandbox);
+
+/// What holds a program.
+pub(super) type Hold = Sandbox;
+
+impl ProgramHolder {
+    /// The sandbox of a program, as wide as its manifest says.
+    pub(super) fn of(&self, program: &Path, tool: &ProcessTool) -> Hold {
+        let spec = &tool.sandbox;
+        if spec.danger_without_any {
+            return Sandbox::danger_without_any();
+        }
+        // A program may look at the name that it goes by, and at what that leads to.
+        let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+        let sandbox = self.0.clone().read(program).read(real);
+        // The script of a program is as good as the program.
+        let named = tool.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_file());
+        let sandbox = named.fold(sandbox, |sandbox, path| sandbox.read(path));
+        let sandbox = spec.read.iter().fold(sandbox, |sandbox, path| sandbox.read(path));
+        let sandbox = spec.write.iter().fold(sandbox, |sandbox, path| sandbox.write(path));
+        sandbox.network(if spec.network { Network::All } else { Network::None })
+    }
+}
+
+/// Runs a program to its end.
+///
+/// Cancel: it is killed in the background.
+///
+/// # Errors
+/// `Denied` if nothing can hold it; `Failed` if it cannot be started.
+pub(super) async fn run(
+    plan: &ProgramPlan,
+    hold: &Hold,
+    words: &[String],
+    line: Vec<u8>,
+    cancel: &Cancel,
+) -> Result<Done, ToolError> {
+    let kept = Arc::new(Mutex::new((TrimmedOutput::both(plan.max_output), TrimmedOutput::end(MAX_ERRORS))));
+    let sink = {
+        let kept = Arc::clone(&kept);
+        Box::new(move |from, bytes: &[u8]| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            match from {
+                OutputPipe::Output => kept.0.add(bytes),
+                OutputPipe::Errors => kept.1.add(bytes),
+            }
+        })
+    };
+    let (stop, mut why) = (Cancel::new(), None);
+    let mut run = pin!(hold.run(job(plan, words, line), sink, &stop));
+    let mut late = pin!(sleep(plan.timeout.min(FOREVER)));
+    let end = loop {
+        let wish = tokio::select! {
+            end = &mut run => break end,
+            () = cancel.cancelled(), if why.is_none() => ProgramEnd::Cancelled,
+            () = &mut late, if why.is_none() => ProgramEnd::Late,
+        };
+        why = Some(wish);
+        stop.cancel();
+    };
+    let ended = match end.map_err(cured)? {
+        CommandEnd::Exited(status) => ProgramEnd::Exit(status),
+        CommandEnd::Late => ProgramEnd::Late,
+        CommandEnd::Stopped => why.unwrap_or(ProgramEnd::Lost),
+        CommandEnd::Flooded => return Err(ToolError::failed("the program was killed: it had too many processes")),
+        CommandEnd::Lost => ProgramEnd::Lost,
+    };
+    let (output, errors) = {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *kept, (TrimmedOutput::end(0), TrimmedOutput::end(0)))
+    };
+    Ok(Done { ended, output, errors })
+}
+
+/// The refusal with the cure that a manifest has.
+fn cured(error: ToolError) -> ToolError {
+    match error.kind {
+        ToolErrorKind::Denied => {
+            let cure = "or say `sandbox: {danger_without_any: true}` of this tool";
+            ToolError::new(error.kind, format!("{}, {cure}", error.message))
+        }
+        _ => error,
+    }
+}
+
+fn job(plan: &ProgramPlan, words: &[String], line: Vec<u8>) -> CommandJob {
+    let around = &plan.around;
+    let program = plan.binary.path().as_os_str().to_owned();
+    CommandJob {
+        words: [program].into_iter().chain(words.iter().map(Into::into)).collect(),
+        root: around.work.clone(),
+        access: Access::Write,
+        cwd: around.work.clone(),
+        home: around.home.clone(),
+        tmp: around.tmp.clone(),
+        folder: None,
+        environment: plan.variables(Uuid::new_v4()),
+        has_usual: false,
+        input: Some(line),
+        is_split: true,
+        limit: plan.timeout.min(FOREVER) + BEYOND,
+    }
+}
