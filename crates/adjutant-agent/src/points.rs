@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_core::{Lane, Outcome, Pause, RunChange, RunResult};
 use adjutant_llm::{Call, CallId, CallResult, Edit, Entry, Reply, ToolDecl, ToolName, Transcript};
-use adjutant_tool::{Answer, Identity, Toolset};
+use adjutant_tool::{Answer, Identity, Replay, Toolset};
 use serde_json::Value;
 
 use crate::hooks::{Fail, Point};
@@ -92,6 +92,8 @@ points! {
         call: Call,
         /// The arguments it would run with.
         args: Value,
+        /// The replay class of its tool: one that is `Pure` only looks.
+        replay: Replay,
     } |point| Some(&point.call);
     /// A tool failed: change the result to recover.
     ToolError "tool_error" Open {

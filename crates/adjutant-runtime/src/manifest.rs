@@ -34,7 +34,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use access::{Access, Approval, ApprovalRule};
+pub use access::{Access, Approval, ApprovalRule, RulesSpec};
+pub(crate) use agent::PREFIXED;
 pub use agent::{
     AgentSpec, Compaction, ContextSpec, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
     ReflectionSpec, TeamSpec,

@@ -21,6 +21,9 @@ mod others;
 mod places;
 #[path = "engine/programs.rs"]
 mod programs;
+#[cfg(all(feature = "shell", target_os = "linux"))]
+#[path = "engine/ruled.rs"]
+mod ruled;
 #[path = "engine/stage.rs"]
 mod stage;
 #[path = "engine/stubborn.rs"]

@@ -15,6 +15,7 @@ use std::{
 
 use adjutant_tool::{Ask, CallContext, Guard, ToolError, ToolErrorKind, ToolSpec, Toolbox};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ const ADDED: &str = "rules.added";
 const MAX_SHOWN: usize = 2_000;
 
 /// How much runs by itself, where no rule says anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessMode {
     /// What only looks; everything else is denied, whatever is allowed.

@@ -194,7 +194,7 @@ impl Admit {
             Err(unfit) => return performed(id, self.turn_down(unfit.0, unfit.1)),
         };
         let cx = self.feed.hook_context(self.place);
-        let point = BeforeTool::new(self.call.clone(), admitted.value.clone());
+        let point = BeforeTool::new(self.call.clone(), admitted.value.clone(), tool.spec().replay);
         match self.feed.pass(&cx, point).await {
             Verdict::Deny(reason) => {
                 let refused = performed(id, self.turn_down(Some(tool), texts::denied(&reason)));

@@ -1,12 +1,17 @@
 //! The calls that an agent may make by itself: a hook that denies, and a rule that asks.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use adjutant_agent::{Agent, HookContext, Verdict, points::BeforeTool};
-use adjutant_tool::Ask;
+use adjutant_tool::{Ask, Guard, ToolSpec};
+use adjutant_toolkit::{Decision, Rules};
+use serde_json::json;
 
 use super::pattern::any_fits;
-use crate::manifest::{Access, Approval};
+use crate::{
+    Error, ErrorKind,
+    manifest::{Access, AgentSpec, Approval, PREFIXED},
+};
 
 /// The tool by which an agent says that its task is done: what is said of all tools does not mean it.
 const COMPLETE: &str = "task_complete";
@@ -46,6 +51,48 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
                 Some(Ask::approval(format!("May {:?} run with these arguments?", spec.name().as_str())))
             }
             _ => None,
+        })
+}
+
+/// The rules of an agent whose files are in this folder.
+///
+/// # Errors
+/// `Config` if one is none, or if they would not know what some tools do.
+pub(super) fn rules(spec: &AgentSpec, root: &Path) -> Result<Option<Rules>, Error> {
+    let Some(written) = &spec.rules else { return Ok(None) };
+    let wrong = |why: String| Error::new(ErrorKind::Config, format!("the rules of the agent {}: {why}", spec.name));
+    if spec.hides_from_rules() {
+        return Err(wrong(PREFIXED.to_owned()));
+    }
+    let rules = Rules::new(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    for (_, _, rule) in written.each() {
+        let mut rule = rule.map_err(|error| wrong(error.to_string()))?;
+        rule.from = "the manifest".into();
+        rules.add([rule]).map_err(|error| wrong(error.to_string()))?;
+    }
+    Ok(Some(rules.mode(written.mode.unwrap_or_default())))
+}
+
+/// The agent, with rules about what its own calls do. Agents under it have theirs.
+pub(super) fn install_rules(agent: Agent, name: &Arc<str>, rules: &Rules) -> Agent {
+    let (denies, asks, own) = (rules.clone(), rules.clone(), Arc::clone(name));
+    let names_complete = rules.rules().iter().any(|rule| rule.to_string().ends_with(&format!(" {COMPLETE}")));
+    // What is said of all tools does not mean it.
+    let is_free = move |tool: &str| tool == COMPLETE && !names_complete;
+    agent
+        .on(move |cx: HookContext, point: BeforeTool| {
+            let spec = ToolSpec { replay: point.replay, ..ToolSpec::new(point.call.name.clone(), "", json!({})) };
+            let is_own = cx.who.config_name == own && !is_free(point.call.name.as_str());
+            let ruling = is_own.then(|| denies.decide(&spec, &point.args));
+            let verdict = match ruling.filter(|ruling| ruling.decision == Decision::Deny) {
+                Some(ruling) => Verdict::Deny(format!("{}; hint: do without it, or ask the user", ruling.why).into()),
+                None => Verdict::Pass(point),
+            };
+            async move { verdict }
+        })
+        .approve_when(move |spec, args| match is_free(spec.name().as_str()) {
+            true => None,
+            false => Guard::approval(&asks, spec, args),
         })
 }
 

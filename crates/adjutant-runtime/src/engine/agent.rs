@@ -96,7 +96,11 @@ impl Agents {
         if let Some(team) = spec.team.as_ref().filter(|_| place.may_open(member)) {
             agent = self.team(member, team, place).install(agent);
         }
-        access::install(agent, &spec.name, &spec.access)
+        let agent = access::install(agent, &spec.name, &spec.access);
+        match &member.rules {
+            Some(rules) => access::install_rules(agent, &spec.name, rules),
+            None => agent,
+        }
     }
 
     /// The agent with its toolboxes.

@@ -12,10 +12,11 @@ use adjutant_llm::{Model, Options};
 use adjutant_orchestration::{Profile, Reflections};
 use adjutant_skills::Skills;
 use adjutant_tool::Tools;
+use adjutant_toolkit::Rules;
 use serde_json::Value;
 
 use super::{
-    bounds,
+    access, bounds,
     models::Models,
     sections,
     toolbox::{self, Piece},
@@ -43,6 +44,8 @@ pub(super) struct Member {
     pub(super) middleware: Vec<Arc<dyn Middleware>>,
     pub(super) reflections: Option<Reflections>,
     pub(super) limits: Limits,
+    /// Which of its calls run, ask, or are denied.
+    pub(super) rules: Option<Rules>,
 }
 
 impl Member {
@@ -81,6 +84,7 @@ impl Member {
             effects,
             reflections,
             limits: bounds::limits(spec),
+            rules: access::rules(spec, &toolbox::root(tooling, spec))?,
             spec: spec.clone(),
         })
     }

@@ -1,6 +1,9 @@
 //! The toolboxes of an agent, by their names, and what a manifest changes about them.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use adjutant_llm::ThreadId;
 use adjutant_orchestration::{Notes, Reflections, board::BoardTools};
@@ -139,6 +142,15 @@ fn named(name: &Arc<str>) -> ToolboxSpec {
         max_output: None,
         root: None,
     }
+}
+
+/// The folder of an agent's files.
+pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
+    let of_files = |choice: &ToolboxChoice| match choice {
+        ToolboxChoice::Spec(spec) if &*spec.name == "files" => spec.root.clone(),
+        _ => None,
+    };
+    agent.toolboxes.iter().find_map(of_files).unwrap_or_else(|| tooling.workspace.work())
 }
 
 fn files(tooling: &Tooling, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Toolbox>, Error> {

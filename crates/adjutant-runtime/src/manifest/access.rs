@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_toolkit::{AccessMode, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,44 @@ pub struct ApprovalRule {
     /// The text that is asked, or told to the model when the call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<Arc<str>>,
+}
+
+/// Which calls run, which ask, and which are denied, by tool and arguments.
+///
+/// Deny goes before ask, ask before allow. A rule is as `shell(git log *)`, `edit(src/**)`, `read(secrets/*)`, `fetch(*.example.org)`,
+/// or the name of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct RulesSpec {
+    /// The decision on a call that no rule fits: `ask` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<AccessMode>,
+    /// Calls that run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Arc<str>>,
+    /// Calls that wait for a word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<Arc<str>>,
+    /// Calls that do not run, and the model is told so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Arc<str>>,
+}
+
+impl RulesSpec {
+    /// Its rules, with the field and the number in it.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&'static str, usize, Result<Rule, adjutant_toolkit::Error>)> {
+        let fields = [("allow", &self.allow), ("ask", &self.ask), ("deny", &self.deny)];
+        let read = |field: &str, text: &str| format!("{field} {text}").parse::<Rule>();
+        fields.into_iter().flat_map(move |(field, texts)| {
+            texts.iter().enumerate().map(move |(n, text)| (field, n, read(field, text)))
+        })
+    }
+
+    /// True if it is about what tools do, and not about their names alone.
+    pub(crate) fn looks_inside(&self) -> bool {
+        [&self.allow, &self.ask, &self.deny].into_iter().flatten().any(|text| text.contains('('))
+    }
 }
 
 /// The decision on a call.

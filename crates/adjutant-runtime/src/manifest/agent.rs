@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Access, BudgetSpec, ModelChoice, OptionsSpec, Span, ToolboxChoice};
+use super::{Access, BudgetSpec, ModelChoice, OptionsSpec, RulesSpec, Span, ToolboxChoice};
 
 /// An agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,9 @@ pub struct AgentSpec {
     /// The calls that it may make by itself, those that wait for an approval, and those that are denied.
     #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,
+    /// Which of its calls run, which ask, and which are denied, by tool and arguments. Without it, `access` alone says that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<RulesSpec>,
     /// Bounds of one run.
     #[serde(skip_serializing_if = "super::is_default")]
     pub limits: LimitsSpec,
@@ -91,6 +94,22 @@ pub struct AgentSpec {
     /// A short mark before its lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Arc<str>>,
+}
+
+/// Why `rules` and a `prefix` do not go together.
+pub(crate) const PREFIXED: &str = "`rules` know the tools that change files and run commands by their names: a toolbox with a `prefix` would escape them";
+
+impl AgentSpec {
+    /// True if rules that are about what tools do would not know some of them.
+    pub(crate) fn hides_from_rules(&self) -> bool {
+        // Rules know the tools of these by nothing but their names.
+        let plain = ["board", "notes", "memory", "reflections", "background"];
+        let has_prefix = |it: &ToolboxChoice| match it {
+            ToolboxChoice::Spec(spec) => spec.prefix.is_some() && !plain.contains(&&*spec.name),
+            ToolboxChoice::Name(_) => false,
+        };
+        self.rules.as_ref().is_some_and(RulesSpec::looks_inside) && self.toolboxes.iter().any(has_prefix)
+    }
 }
 
 impl From<Definition> for AgentSpec {

@@ -32,7 +32,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 18] = [
     "budget",
 ];
 /// The fields of an agent that may stand beside those of a manifest.
-pub(super) const AGENT_FIELDS: [&str; 23] = [
+pub(super) const AGENT_FIELDS: [&str; 24] = [
     "model",
     "options",
     "instructions",
@@ -46,6 +46,7 @@ pub(super) const AGENT_FIELDS: [&str; 23] = [
     "compaction",
     "floor",
     "access",
+    "rules",
     "limits",
     "max_turns",
     "delegation",

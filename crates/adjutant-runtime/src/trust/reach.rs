@@ -91,6 +91,8 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         compaction: _,
         floor: _,
         access: _,
+        // They only take away: without them nothing is asked.
+        rules: _,
         limits: _,
         max_turns: _,
         budget: _,

@@ -6,7 +6,7 @@ use adjutant_runtime::Manifest;
 use serde_json::Value;
 
 /// The files that hold the tests.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     include_str!("agents.rs"),
     include_str!("around.rs"),
     include_str!("bounds.rs"),
@@ -15,6 +15,7 @@ const SOURCES: [&str; 10] = [
     include_str!("others.rs"),
     include_str!("places.rs"),
     include_str!("programs.rs"),
+    include_str!("ruled.rs"),
     include_str!("stubborn.rs"),
     include_str!("toolboxes.rs"),
 ];
@@ -44,6 +45,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("AgentSpec.options", "options_of_the_manifest_are_those_of_the_request"),
     ("AgentSpec.prefix", "prefix_stands_before_the_lines_of_an_agent"),
     ("AgentSpec.reflections", "reflections_are_kept_in_the_store_without_a_folder"),
+    ("AgentSpec.rules", "calls_run_wait_or_are_denied_by_what_they_do"),
     ("AgentSpec.skills", "skills_are_those_that_the_agent_names"),
     ("AgentSpec.team", "team_is_made_of_the_members_that_the_agent_names"),
     ("AgentSpec.toolboxes", "toolbox_is_the_one_that_is_named"),
@@ -132,6 +134,10 @@ const EFFECTS: &[(&str, &str)] = &[
     ("ProcessTool.sha256", "program_must_be_the_one_that_was_pinned"),
     ("ProcessTool.timeout", "program_that_takes_too_long_is_killed_with_its_children"),
     ("ReflectionSpec.folder", "reflections_are_kept_in_their_folder"),
+    ("RulesSpec.allow", "calls_run_wait_or_are_denied_by_what_they_do"),
+    ("RulesSpec.ask", "calls_run_wait_or_are_denied_by_what_they_do"),
+    ("RulesSpec.deny", "calls_run_wait_or_are_denied_by_what_they_do"),
+    ("RulesSpec.mode", "calls_run_wait_or_are_denied_by_what_they_do"),
     ("SandboxSpec.danger_without_any", "program_is_refused_with_the_cure_where_nothing_holds_it"),
     ("SandboxSpec.network", "program_has_the_network_only_if_the_manifest_gives_it"),
     ("SandboxSpec.read", "program_reaches_its_workspace_and_what_the_manifest_gives"),

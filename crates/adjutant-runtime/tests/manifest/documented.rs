@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 27] = [
+const TABLES: [(&str, &str); 29] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -21,6 +21,7 @@ const TABLES: [(&str, &str); 27] = [
     ("`effects`", "EffectParams"),
     ("`access`", "Access"),
     ("`access.rules`", "ApprovalRule"),
+    ("`rules`", "RulesSpec"),
     ("`limits`", "LimitsSpec"),
     ("`budget`", "BudgetSpec"),
     ("`delegation`", "DelegationSpec"),
@@ -36,6 +37,7 @@ const TABLES: [(&str, &str); 27] = [
     ("`board`", "BoardSpec"),
     ("`notes`", "NotesSpec"),
     ("Choices: `access.default`, `then`", "Approval"),
+    ("Choices: `mode`", "AccessMode"),
     ("Choices: `at_limit`", "LimitEnd"),
     ("Choices: `thinking`", "Effort"),
 ];

@@ -65,7 +65,7 @@ fn overrides_change_what_they_name() {
         ("agents.writer.max_turns", json!(2)),
         ("process_tools.count.timeout", json!("9s")),
         ("budget.tokens", json!(99)),
-        ("agents.lead.toolboxes.files.prefix", json!("f_")),
+        ("agents.lead.toolboxes.files.timeout", json!("3s")),
         ("delegation.handoffs", json!(5)),
         ("image", Value::Null),
     ]);
@@ -85,7 +85,7 @@ fn overrides_change_what_they_name() {
     assert_eq!(it.process_tools[0].timeout.map(|it| it.to_string()), Some("9s".to_owned()));
     assert_eq!((it.agents[0].delegation.handoffs, it.image.clone()), (5, None));
     let boxes = serde_json::to_value(&it.agents[0].toolboxes[0]).expect("it can be written");
-    assert_eq!(boxes, json!({"name": "files", "prefix": "f_"}));
+    assert_eq!(boxes, json!({"name": "files", "timeout": "3s"}));
     assert_eq!(resolved.overrides, overrides);
     assert_eq!(resolved.needs, [""; 0]);
 }

@@ -125,6 +125,11 @@ const WRONG: &[(&str, &str)] = &[
         "a rule that does nothing",
         "name: a\naccess: {rules: [{tools: [], then: ask}, {tools: ['a b'], then: allow, say: Hm.}]}\n",
     ),
+    (
+        "rules that are wrong",
+        "name: a\ntoolboxes: [{name: files, prefix: my_}]\nrules:\n  allow: ['shell(git log *)', 'shell(git', 'count(x)']\n  deny: ['', 'allow x']\n",
+    ),
+    ("rules in no mode", "name: a\nrules: {mode: yolo, alow: [x]}\n"),
     ("turns twice", "name: a\nmax_turns: 3\nlimits: {max_turns: 4}\n"),
     (
         "limits out of range",

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Check, form, model};
 use crate::manifest::{
-    Access, AgentSpec, Approval, Compaction, ContextSpec, Instructions, LimitsSpec, Manifest, NamedContext,
+    Access, AgentSpec, Approval, Compaction, ContextSpec, Instructions, LimitsSpec, Manifest, NamedContext, PREFIXED,
     ToolboxChoice, ToolboxSpec,
     node::At,
     path::Kind,
@@ -20,6 +20,8 @@ const MAX_AGENTS: usize = 256;
 const TOOLBOXES: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
 /// What may surround runs.
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
+/// The largest number of rules of an agent.
+const MAX_RULES: usize = 1_000;
 /// The largest number of bytes of a result that a model may see.
 const MAX_RESULT: u64 = 16 << 20;
 
@@ -59,6 +61,7 @@ fn one(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, at: At
         );
     }
     access(check, &agent.access, at.key("access"));
+    rules(check, agent, at.key("rules"));
     limits(check, agent, at);
     model::budget(check, &agent.budget, at.key("budget"));
     if let Some(folder) = agent.reflections.as_ref().and_then(|it| it.folder.as_deref()) {
@@ -245,6 +248,22 @@ fn access(check: &mut Check<'_>, access: &Access, at: At<'_>) {
             check.warn(at.mark, "this rule has no effect: one before it is about every tool");
         }
     }
+}
+
+fn rules(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
+    let Some(rules) = &agent.rules else { return };
+    let mut count = 0;
+    for (field, n, rule) in rules.each() {
+        count += 1;
+        if let Err(error) = rule {
+            let text = error.to_string();
+            let (message, hint) = text.split_once("; hint: ").unwrap_or((&text, ""));
+            let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+            check.tell_hint(at.key(field).item(n), message, hint);
+        }
+    }
+    check.must(count <= MAX_RULES, at, format!("there may be {MAX_RULES} rules at most"));
+    check.must(!agent.hides_from_rules(), at, PREFIXED);
 }
 
 fn limits(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
