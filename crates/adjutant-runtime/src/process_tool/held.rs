@@ -21,6 +21,9 @@ use crate::manifest::ProcessTool;
 /// The time beyond its own after which a program is ended even if nobody waits for it.
 const BEYOND: Duration = Duration::from_secs(60);
 
+/// The number of times that a program is started again while somebody is about to write it, and the wait before each.
+const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
+
 /// What holds programs: that of this machine, if nothing else is given.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramHolder(pub(crate) Sandbox);
@@ -60,6 +63,27 @@ pub(super) async fn run(
     line: Vec<u8>,
     cancel: &Cancel,
 ) -> Result<Done, ToolError> {
+    let (mut tries, wait) = BUSY;
+    loop {
+        let done = once(plan, hold, job(plan, words, line.clone()), cancel).await?;
+        if tries == 0 || !is_busy(plan, &done) {
+            return Ok(done);
+        }
+        tries -= 1;
+        sleep(wait).await;
+    }
+}
+
+/// True if it did not begin, because its file is open to be written: what the shell before it says in the place of the program.
+fn is_busy(plan: &ProgramPlan, done: &Done) -> bool {
+    let is_unfit = matches!(done.ended, ProgramEnd::Exit(status) if status.code() == Some(126));
+    let said = || done.errors.text();
+    is_unfit
+        && done.output.is_empty()
+        && said().trim_end().ends_with(&format!("{}: Text file busy", plan.binary.path().display()))
+}
+
+async fn once(plan: &ProgramPlan, hold: &Hold, job: CommandJob, cancel: &Cancel) -> Result<Done, ToolError> {
     let kept = Arc::new(Mutex::new((TrimmedOutput::both(plan.max_output), TrimmedOutput::end(MAX_ERRORS))));
     let sink = {
         let kept = Arc::clone(&kept);
@@ -72,7 +96,7 @@ pub(super) async fn run(
         })
     };
     let (stop, mut why) = (Cancel::new(), None);
-    let mut run = pin!(hold.run(job(plan, words, line), sink, &stop));
+    let mut run = pin!(hold.run(job, sink, &stop));
     let mut late = pin!(sleep(plan.timeout.min(FOREVER)));
     let end = loop {
         let wish = tokio::select! {
