@@ -76,7 +76,7 @@ pub(super) fn rules(spec: &AgentSpec, root: &Path) -> Result<Option<Rules>, Erro
 /// The agent, with rules about what its own calls do. Agents under it have theirs.
 pub(super) fn install_rules(agent: Agent, name: &Arc<str>, rules: &Rules) -> Agent {
     let (denies, asks, own) = (rules.clone(), rules.clone(), Arc::clone(name));
-    let names_complete = rules.rules().iter().any(|rule| rule.to_string().ends_with(&format!(" {COMPLETE}")));
+    let names_complete = rules.rules().iter().any(|rule| rule.to_string().contains(&format!(" {COMPLETE}")));
     // What is said of all tools does not mean it.
     let is_free = move |tool: &str| tool == COMPLETE && !names_complete;
     agent
