@@ -6,6 +6,7 @@ mod agents;
 mod bounds;
 mod builder;
 mod folder;
+mod hands;
 mod leads;
 mod member;
 mod models;

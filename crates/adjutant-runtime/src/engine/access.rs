@@ -1,13 +1,13 @@
 //! The calls that an agent may make by itself: a hook that denies, and a rule that asks.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use adjutant_agent::{Agent, HookContext, Verdict, points::BeforeTool};
 use adjutant_tool::{Ask, Guard, ToolSpec};
 use adjutant_toolkit::{Decision, Rules};
 use serde_json::json;
 
-use super::pattern::any_fits;
+use super::{hands, pattern::any_fits, toolbox, tooling::Tooling};
 use crate::{
     Error, ErrorKind,
     manifest::{Access, AgentSpec, Approval, PREFIXED},
@@ -54,17 +54,20 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
         })
 }
 
-/// The rules of an agent whose files are in this folder.
+/// The rules of an agent, for the folder of its files. Whoever acts, and has none written, is asked about it.
 ///
 /// # Errors
 /// `Config` if one is none, or if they would not know what some tools do.
-pub(super) fn rules(spec: &AgentSpec, root: &Path) -> Result<Option<Rules>, Error> {
-    let Some(written) = &spec.rules else { return Ok(None) };
+pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>, Error> {
+    let root = toolbox::root(tooling, spec);
+    let rules = Rules::new(root.canonicalize().unwrap_or(root));
+    let Some(written) = &spec.rules else {
+        return Ok(hands::acts(tooling, spec).then_some(rules));
+    };
     let wrong = |why: String| Error::new(ErrorKind::Config, format!("the rules of the agent {}: {why}", spec.name));
     if spec.hides_from_rules() {
         return Err(wrong(PREFIXED.to_owned()));
     }
-    let rules = Rules::new(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
     for (_, _, rule) in written.each() {
         let mut rule = rule.map_err(|error| wrong(error.to_string()))?;
         rule.from = "the manifest".into();

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::{
     access, bounds,
+    hands::Hands,
     models::Models,
     sections,
     toolbox::{self, Piece},
@@ -58,9 +59,9 @@ impl Member {
         };
         let reflections =
             spec.reflections.as_ref().map(|spec| tooling.reflections(spec)).transpose().map_err(within)?;
-        let mut toolboxes = Vec::new();
+        let (mut toolboxes, mut hands) = (Vec::new(), Hands::new(tooling, spec));
         for choice in &spec.toolboxes {
-            toolboxes.push(toolbox::piece(tooling, spec, choice, reflections.as_ref()).await?);
+            toolboxes.push(toolbox::piece(tooling, spec, choice, reflections.as_ref(), &mut hands).await?);
         }
         let mut tools = Tools::new("process");
         for name in &spec.tools {
@@ -73,7 +74,7 @@ impl Member {
         }
         Ok(Self {
             floor: floor(spec, tooling, &mut effects)?,
-            middleware: middleware(spec, tooling)?,
+            middleware: [middleware(spec, tooling)?, hands.middleware].concat(),
             model: spec.model.as_ref().map(|choice| models.chosen(choice)).transpose().map_err(within)?,
             options: options(&spec.options),
             instructions: spec.instructions.as_ref().map(sections::instructions).transpose().map_err(within)?,
@@ -84,7 +85,7 @@ impl Member {
             effects,
             reflections,
             limits: bounds::limits(spec),
-            rules: access::rules(spec, &toolbox::root(tooling, spec))?,
+            rules: access::rules(spec, tooling)?,
             spec: spec.clone(),
         })
     }

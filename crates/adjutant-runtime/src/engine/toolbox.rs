@@ -8,9 +8,9 @@ use std::{
 use adjutant_llm::ThreadId;
 use adjutant_orchestration::{Notes, Reflections, board::BoardTools};
 use adjutant_tool::{Identity, Toolbox};
-use adjutant_toolkit::Files;
 
 use super::{
+    hands::{self, Hands},
     pattern::any_fits,
     reflecting,
     tooling::{Tooling, unknown},
@@ -45,6 +45,7 @@ pub(super) async fn piece(
     agent: &AgentSpec,
     choice: &ToolboxChoice,
     reflections: Option<&Reflections>,
+    hands: &mut Hands<'_>,
 ) -> Result<Piece, Error> {
     let spec = match choice {
         ToolboxChoice::Name(name) => named(name),
@@ -61,7 +62,7 @@ pub(super) async fn piece(
     };
     let toolbox: Arc<dyn Toolbox> = match (tooling.toolboxes.get(&spec.name), &*spec.name) {
         (Some(given), _) => Arc::clone(given),
-        (None, "files") => files(tooling, agent, &spec)?,
+        (None, "files") => Arc::new(hands.files()?.toolbox()),
         (None, "board") => {
             let board = tooling.board.as_ref().ok_or_else(|| lacks("`board`"))?;
             let tools: Arc<dyn Toolbox> = Arc::new(board.tools(BoardTools::new()));
@@ -80,10 +81,14 @@ pub(super) async fn piece(
             None => reflecting::toolbox(&tooling.reflections(&crate::manifest::ReflectionSpec::default())?),
         }),
         (None, "background") => return Ok(Piece::Background(spec)),
-        _ => {
-            let known: Vec<&str> = KNOWN.into_iter().chain(tooling.toolboxes.keys().map(|name| &**name)).collect();
-            return Err(unknown(agent, "toolbox", &spec.name, &known));
-        }
+        (None, name) => match hands.toolbox(name)? {
+            Some(toolbox) => toolbox,
+            None => {
+                let known = KNOWN.into_iter().chain(hands::NAMES);
+                let known: Vec<&str> = known.chain(tooling.toolboxes.keys().map(|name| &**name)).collect();
+                return Err(unknown(agent, "toolbox", &spec.name, &known));
+            }
+        },
     };
     Ok(Piece::Toolbox(changed(agent, &spec, toolbox).await?))
 }
@@ -153,21 +158,8 @@ pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
     agent.toolboxes.iter().find_map(of_files).unwrap_or_else(|| tooling.workspace.work())
 }
 
-fn files(tooling: &Tooling, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Toolbox>, Error> {
-    let root = spec.root.clone().unwrap_or_else(|| tooling.workspace.work());
-    let files = Files::new(&root).and_then(|files| match is_own(tooling, &root) {
-        true => Ok(files),
-        false => files.without(kept(tooling)),
-    });
-    let files = files.map_err(|error| {
-        let message = format!("the agent {} cannot have the files of {}", agent.name, root.display());
-        Error::new(ErrorKind::Config, message).with_source(error)
-    })?;
-    Ok(Arc::new(files.toolbox()))
-}
-
 /// True if a folder is in the working folder; or in the workspace, if nobody is let into an agent by the files there.
-fn is_own(tooling: &Tooling, root: &Path) -> bool {
+pub(super) fn is_own(tooling: &Tooling, root: &Path) -> bool {
     let own = if is_made(tooling) { tooling.workspace.work() } else { tooling.workspace.root().to_owned() };
     let real = |path: &Path| path.canonicalize().ok();
     real(root).zip(real(&own)).is_some_and(|(root, own)| root.starts_with(own))
@@ -180,7 +172,7 @@ fn is_made(tooling: &Tooling) -> bool {
 
 /// Returns the folder in which this agent is kept, with all others of its folder: a program that can read there can ask
 /// each of them anything.
-fn kept(tooling: &Tooling) -> &Path {
+pub(super) fn kept(tooling: &Tooling) -> &Path {
     let own = tooling.workspace.root();
     match own.parent() {
         Some(home) if is_made(tooling) => home,

@@ -33,6 +33,9 @@ pub(super) struct Tooling {
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     /// What may surround runs, by its names.
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
+    /// In the place of the sandbox of this machine.
+    #[cfg_attr(not(all(feature = "shell", target_os = "linux")), allow(dead_code, reason = "nothing is held there"))]
+    pub(super) holder: Option<ProgramHolder>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
     /// The texts that are never written into notes on failures.
@@ -79,7 +82,8 @@ impl Tooling {
             board: board.transpose()?.map(|kv| Board::new(kv).world(Arc::clone(&world))),
             notes: notes.transpose()?.map(|kv| Notes::new(kv).world(Arc::clone(&world))),
             memories: memories.transpose()?,
-            programs: programs(manifest, &workspace, holder)?,
+            programs: programs(manifest, &workspace, holder.clone())?,
+            holder,
             workspace,
             world,
             store,

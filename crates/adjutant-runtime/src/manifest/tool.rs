@@ -18,6 +18,16 @@ pub enum ToolboxChoice {
     Spec(ToolboxSpec),
 }
 
+impl ToolboxChoice {
+    /// The toolbox that is meant.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Name(name) => name,
+            Self::Spec(spec) => &spec.name,
+        }
+    }
+}
+
 /// A toolbox of an agent, changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -157,8 +157,9 @@ impl Started {
     /// Ends every process of the call.
     async fn end(&mut self, grace: Duration) {
         if !grace.is_zero() {
-            let group = i32::try_from(self.group.id).ok().and_then(Pid::from_raw);
-            group.into_iter().for_each(|group| drop(kill_process_group(group, Signal::TERM)));
+            if let Some(group) = i32::try_from(self.group.id).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, Signal::TERM);
+            }
             // The time to tidy up.
             let _ = timeout(grace, self.child.wait()).await;
         }

@@ -9,7 +9,8 @@ use crate::{
     Manifest,
     manifest::{
         AgentSpec, BoardSpec, ContextSpec, DataSpec, ImageSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
-        OptionsSpec, ProcessTool, ReflectionSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
+        OptionsSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice,
+        ToolboxSpec,
     },
 };
 
@@ -24,6 +25,10 @@ pub(crate) enum Reach<'a> {
     Root(&'a Path),
     /// A program.
     Program(&'a ProcessTool),
+    /// Any command that a model asks for: the agent, and what its rules allow.
+    Commands(&'a str, Option<&'a RulesSpec>),
+    /// Any public page of the web: the agent.
+    Pages(&'a str),
     /// A provider, in its own form.
     Provider(&'a Value),
     /// Headers and fields of the requests of an agent: one may say who is asking, or whom the provider is to ask.
@@ -91,8 +96,8 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         compaction: _,
         floor: _,
         access: _,
-        // They only take away: without them nothing is asked.
-        rules: _,
+        // They are told with the commands that they allow; of all else they only take away.
+        rules,
         limits: _,
         max_turns: _,
         budget: _,
@@ -119,6 +124,11 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         }));
     }
     for toolbox in toolboxes {
+        match &**toolbox.name() {
+            "shell" => all.push(Reach::Commands(name, rules.as_ref())),
+            "fetch" => all.push(Reach::Pages(name)),
+            _ => {}
+        }
         match toolbox {
             ToolboxChoice::Name(_) => {}
             ToolboxChoice::Spec(spec) => {

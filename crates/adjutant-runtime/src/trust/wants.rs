@@ -141,6 +141,17 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
         }
         Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
         Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest))),
+        Reach::Commands(agent, rules) => {
+            let rules = match rules {
+                Some(rules) => format!("by the rules {}", json!(rules)),
+                None => "each one asked about".to_owned(),
+            };
+            let text = format!("any command, in the sandbox, of the agent {agent}, {rules}");
+            Some(Want::new(WantKind::Program, text))
+        }
+        Reach::Pages(agent) => {
+            Some(Want::new(WantKind::Address, format!("any public page of the web, for the agent {agent}")))
+        }
         Reach::Provider(value) => address(value).map(|what| Want::new(WantKind::Address, what)),
         Reach::Options(agent, options) => {
             let OptionsSpec { headers, extra, .. } = options;

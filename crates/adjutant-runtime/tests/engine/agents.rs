@@ -141,7 +141,7 @@ async fn prefix_stands_before_the_lines_of_an_agent() {
 async fn names_that_are_none_are_errors_of_the_configuration() {
     let stage = Stage::new([]);
     for fields in [
-        json!({ "toolboxes": ["shell"] }),
+        json!({ "toolboxes": ["shovel"] }),
         json!({ "tools": ["weather"] }),
         json!({ "transfers": ["nobody"] }),
         json!({ "delegation": { "agents": ["nobody"], "depth": 1 } }),

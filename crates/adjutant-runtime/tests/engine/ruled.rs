@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs::program,
-    stage::{Stage, calls, lead, result, run, with},
+    stage::{Stage, calls, lead, one, result, run, with},
 };
 
 /// An engine of one agent with these rules, that has files, commands, and a program.
@@ -78,6 +78,63 @@ async fn calls_run_wait_or_are_denied_by_what_they_do() {
         assert_eq!(found, expect, "{tool} {args} with {rules}: {text}");
         assert!(text.contains(words), "{tool} {args} with {rules}: {text}");
     }
+}
+
+#[tokio::test]
+async fn hands_of_a_manifest_ask_before_they_act_and_act_in_the_working_folder() {
+    let boxes = json!(["files", "edits", "shell", "git", "fetch", "plan", "ask_user"]);
+    let new = json!({ "path": "new.txt", "content": "made" });
+    let steps = json!({ "steps": [{ "text": "Look.", "status": "done" }] });
+    let line = json!({ "command": "cp given.txt copied; (setsid sleep 600 &) ; ls" });
+    let table = [
+        (json!(null), "write_file", new.clone(), "waits", ""),
+        (json!({ "mode": "edits" }), "write_file", new, "ran", "new.txt"),
+        (json!({ "mode": "plan" }), "run_command", line.clone(), "denied", ""),
+        (json!(null), "run_command", line.clone(), "waits", ""),
+        (json!({ "mode": "all" }), "run_command", line, "ran", "copied"),
+        (json!(null), "git_status", json!({}), "ran and failed", ""),
+        (json!(null), "fetch", json!({ "url": "http://127.0.0.1/" }), "waits", ""),
+        (json!({ "mode": "all" }), "fetch", json!({ "url": "http://127.0.0.1/" }), "denied", ""),
+        (json!(null), "update_plan", steps, "ran", ""),
+        (json!(null), "ask_user", json!({ "question": "Which?" }), "waits", ""),
+    ];
+    if let Some(why) = Sandbox::new().refuses() {
+        return println!("SKIPPED: {why}");
+    }
+    for (rules, tool, args, expect, file) in table {
+        let stage = Stage::new(calls(tool, args.clone()));
+        stage.file("agent/work/given.txt", "given");
+        let mut fields = json!({ "toolboxes": boxes });
+        if !rules.is_null() {
+            fields["rules"] = rules.clone();
+        }
+        let ran = run(&stage.engine(one(fields)).await).await;
+        let found = match &ran.outcome {
+            Outcome::Paused { .. } => "waits",
+            _ => match ran.calls[0].result.status {
+                Status::Ok => "ran",
+                Status::Denied => "denied",
+                _ => "ran and failed",
+            },
+        };
+        assert_eq!(found, expect, "{tool} {args} with {rules}: {:?}", ran.calls);
+        assert!(file.is_empty() || stage.work(file).exists(), "{tool} made {file}");
+    }
+}
+
+#[tokio::test]
+async fn command_in_the_background_ends_with_the_run() {
+    if let Some(why) = Sandbox::new().refuses() {
+        return println!("SKIPPED: {why}");
+    }
+    let background = json!({ "command": "sleep 600", "background": true });
+    let stage =
+        Stage::new(calls("run_command", background).into_iter().chain(calls("command_output", json!({ "id": "c1" }))));
+    let engine = stage.engine(one(json!({ "toolboxes": ["shell"], "rules": { "mode": "all" } }))).await;
+    let begun = run(&engine).await;
+    assert_eq!(begun.calls[0].result.status, Status::Ok, "{}", result(&begun, 0));
+    let asked = run(&engine).await;
+    assert!(result(&asked, 0).contains("ended"), "{}", result(&asked, 0));
 }
 
 #[tokio::test]

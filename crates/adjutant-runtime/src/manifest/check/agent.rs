@@ -17,7 +17,20 @@ use crate::manifest::{
 /// The largest number of agents.
 const MAX_AGENTS: usize = 256;
 /// The names that a toolbox may have.
-const TOOLBOXES: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
+const TOOLBOXES: [&str; 12] = [
+    "files",
+    "edits",
+    "shell",
+    "git",
+    "fetch",
+    "plan",
+    "ask_user",
+    "board",
+    "notes",
+    "memory",
+    "reflections",
+    "background",
+];
 /// What may surround runs.
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
 /// The largest number of rules of an agent.
@@ -129,11 +142,11 @@ fn toolboxes(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, 
         item if item.node().is_some_and(|node| node.as_map().is_some()) => item.key("name"),
         item => item,
     };
-    let names: Vec<Arc<str>> = agent.toolboxes.iter().map(|choice| Arc::clone(name(choice))).collect();
+    let names: Vec<Arc<str>> = agent.toolboxes.iter().map(|choice| Arc::clone(choice.name())).collect();
     check.differ(names.iter().enumerate().map(|(n, name)| (&**name, place(n))), "a toolbox of this agent");
     let has_reflections = agent.reflections.is_some();
     for (n, choice) in agent.toolboxes.iter_mut().enumerate() {
-        let name = Arc::clone(name(choice));
+        let name = Arc::clone(choice.name());
         let known = &check.around.parts;
         check.known(&name, TOOLBOXES.into_iter().chain(names_of(&known.toolboxes)), place(n), "toolbox");
         let lacks = match &*name {
@@ -153,13 +166,6 @@ fn toolboxes(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, 
 
 fn names_of(names: &BTreeSet<String>) -> impl Iterator<Item = &str> {
     names.iter().map(String::as_str)
-}
-
-fn name(choice: &ToolboxChoice) -> &Arc<str> {
-    match choice {
-        ToolboxChoice::Name(name) => name,
-        ToolboxChoice::Spec(spec) => &spec.name,
-    }
 }
 
 fn toolbox(check: &mut Check<'_>, spec: &mut ToolboxSpec, at: At<'_>) {
