@@ -1,5 +1,6 @@
 //! `adjutant agent`: agents that live in folders of their own, one at a time or some of them.
 
+mod answer;
 mod ask;
 mod bytes;
 mod carry;
@@ -26,6 +27,10 @@ pub(crate) fn agent(command: Agent) -> Result<Exit, Problem> {
         Agent::Logs(args) => work(logs::logs(&args)),
         Agent::Prompt(args) => work(ask::prompt(&args)),
         Agent::Object(args) => work(ask::object(&args)),
+        Agent::Pauses(args) => work(answer::pauses(&args)),
+        Agent::Approve(args) => work(answer::approve(&args)),
+        Agent::Deny(args) => work(answer::deny(&args)),
+        Agent::Answer(args) => work(answer::answer(&args)),
         Agent::Provenance(args) => work(bytes::provenance(&args)),
         Agent::Export(args) => work(carry::export(&args)),
         Agent::Import(args) => work(carry::import(&args)),

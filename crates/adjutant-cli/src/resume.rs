@@ -61,7 +61,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let goes_on = open.is_empty() || !given.is_empty() || !heard.is_empty();
     if goes_on {
         // Before Ctrl-C is listened to: it ends the question and the command with it.
-        answers::show(args, &root, &pauses, &given)?;
+        answers::show(&args.approve, Some(&root), &pauses, &given)?;
     }
     let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
     let mut screen = Screen::new(chatter);

@@ -1,6 +1,6 @@
 //! `adjutant` without a command: a conversation on a terminal, in a session that is kept.
 
-mod ask;
+pub(crate) mod ask;
 mod attach;
 mod command;
 mod diff;

@@ -95,7 +95,7 @@ pub(crate) fn usual(tool: &str) -> String {
 }
 
 /// Returns the name of a pause and of what was shown of it, as a word of a command.
-fn named(pause: &Pause) -> String {
+pub(crate) fn named(pause: &Pause) -> String {
     plain::word(&format!("{}@{:.DIGITS$}", pause.id, pause.digest().to_string()))
 }
 

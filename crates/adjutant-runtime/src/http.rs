@@ -4,6 +4,7 @@
 
 mod client;
 mod error;
+mod forms;
 mod frames;
 mod guard;
 mod news;

@@ -4,20 +4,21 @@ mod history;
 mod lead;
 mod local;
 mod object;
+mod open;
+mod resuming;
 mod session;
 mod told;
 mod work;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use adjutant_agent::{Answered, Digest, Event, PauseId, RunResult};
-use adjutant_tool::Answer;
+use adjutant_agent::{Answered, Digest, Event, Pause, RunResult};
 use async_trait::async_trait;
 use futures_core::Stream;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::{lead::Lead, local::LocalPrompter};
+pub use self::{lead::Lead, local::LocalPrompter, open::waiting_sessions};
 pub(crate) use self::{
     local::Asked,
     work::{SessionTable, Work},
@@ -59,6 +60,12 @@ pub trait Prompter: Send + Sync {
     /// # Errors
     /// `Conflict` if no run of the session waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
+
+    /// What runs wait for, session by session: those that only somebody's answer lets go on.
+    ///
+    /// # Errors
+    /// `Missing` if the session that is named is not there, `Conflict` if a run of it is at work.
+    async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error>;
 
     /// An object that fits a schema: what the agent comes to in a session, with its tools; without a session it stands
     /// for itself.
@@ -106,30 +113,59 @@ pub struct PromptReply {
 }
 
 /// Answers to what a run waits for.
+///
+/// Shape: `{"session":…,"answers":[{"pause":…,"answer":…,"shown":…}]}`, or `{"session":…,"pause":…,"answer":…,"shown":…}` for one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "resuming::Given")]
 #[non_exhaustive]
 pub struct ResumeRequest {
     /// The session; without it, the manifest's default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
     /// The answers.
-    #[serde(deserialize_with = "given")]
     pub answers: Vec<Answered>,
 }
 
-/// Answers of somebody outside: a misspelt field may be the one that says what was shown.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Given {
-        pause: PauseId,
-        answer: Answer,
-        #[serde(default)]
-        shown: Option<Digest>,
-    }
-    let all = Vec::<Given>::deserialize(from)?;
-    Ok(all.into_iter().map(|Given { pause, answer, shown }| Answered { pause, answer, shown }).collect())
+/// A request for what waits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PausesRequest {
+    /// The session; without it, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
+    /// The number of sessions, 1 to 1,000; 50 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// The mark of an earlier page, for the sessions after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Arc<str>>,
+}
+
+/// What waits, by sessions in the order of their names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PausePage {
+    /// The pauses.
+    pub pauses: Vec<WaitingPause>,
+    /// The mark for those of the sessions after them; none if there are no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Arc<str>>,
+}
+
+/// A pause of a run that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WaitingPause {
+    /// The session.
+    pub session: Arc<str>,
+    /// The time when its run began to wait, in milliseconds since 1970-01-01 UTC; 0 if nobody knows.
+    pub since_ms: u64,
+    /// The digest of all that is asked: what an answer gives back as `shown`.
+    pub digest: Digest,
+    /// The pause: who asks, and what.
+    #[serde(flatten)]
+    pub pause: Arc<Pause>,
 }
 
 /// A request for an object.
@@ -261,6 +297,25 @@ impl ResumeRequest {
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self { session: Some(name.into()), ..self }
+    }
+}
+
+impl PausesRequest {
+    /// What waits in all sessions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the session.
+    #[must_use]
+    pub fn session(self, name: impl Into<Arc<str>>) -> Self {
+        Self { session: Some(name.into()), ..self }
+    }
+
+    /// Asks for those of the sessions after a mark.
+    #[must_use]
+    pub fn after(self, mark: impl Into<Arc<str>>) -> Self {
+        Self { after: Some(mark.into()), ..self }
     }
 }
 

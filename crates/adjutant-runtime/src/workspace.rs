@@ -33,6 +33,7 @@ pub(crate) use prepare::{clear, prepare};
 /// | `prepared.json` | the same with paths of the copies below, and the provenance; there once the workspace is made |
 /// | `status.json`, `desired.json` | where it stands, and where it should |
 /// | `start.json`, `ended.json` | which start was the last one; how it ended, as its host told |
+/// | `open.json` | which runs have not ended: those at work, and those that wait for an answer |
 /// | `host.json` | pid, address and token of the process that runs it; only its owner can read it |
 /// | `host.lock` | locked by the process that runs it, for as long as it lives |
 /// | `life.lock` | locked by whoever prepares, starts or removes it, meanwhile |

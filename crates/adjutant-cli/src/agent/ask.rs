@@ -3,22 +3,24 @@
 use std::{path::Path, sync::Arc};
 
 use adjutant::{
-    Cancel, Event, EventKind, Outcome,
+    Cancel, EventKind, Outcome, RunResult,
     agent::Failure,
     runtime::{
         Entry, Prompter,
         http::Client,
-        prompt::{EventStream, ObjectRequest, PromptRequest},
+        prompt::{EventStream, ObjectRequest, PromptRequest, ResumeRequest},
     },
 };
 use futures_util::StreamExt;
 
 use super::{
+    answer,
     place::AgentFolder,
     standing::{self, AgentStanding},
 };
 use crate::{
     args::agent::{Object, Prompt, This},
+    consent::is_on_terminal,
     exit::Exit,
     file,
     follow::View,
@@ -26,9 +28,8 @@ use crate::{
     problem::Problem,
     prompt,
     run::begin,
-    screen::{self, Screen, write},
+    screen::{self, Chatter, Screen, write},
     trouble::of_runtime,
-    waits,
 };
 
 /// Prompts an agent, and writes its answer as it comes.
@@ -42,10 +43,61 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
+    let asking = Asking {
+        option: AgentFolder::of(&args.this.homed, Path::new(".")).option().to_owned(),
+        session: args.session.as_deref().map(Arc::from),
+        // Who reads JSON answers by a command.
+        is_on_terminal: !args.json && is_on_terminal(),
+        is_json: args.json,
+    };
+    converse(&entry, &client, events, &asking, (&cancel, chatter)).await
+}
+
+/// How a run is followed, and who answers what it asks.
+pub(super) struct Asking {
+    /// The option that names the folder of agents, for hints.
+    pub(super) option: String,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) is_on_terminal: bool,
+    pub(super) is_json: bool,
+}
+
+/// Follows a run to its end; what it asks meanwhile is answered in place where there is a terminal, and told otherwise.
+pub(super) async fn converse(
+    entry: &Entry,
+    client: &Client,
+    mut events: EventStream,
+    asking: &Asking,
+    (cancel, chatter): (&Cancel, Chatter),
+) -> Result<Exit, Problem> {
     let mut screen = Screen::new(chatter);
-    let ended = follow(&entry, events, args.json, &cancel, &mut screen).await;
-    screen.rest();
-    ended
+    loop {
+        let result = follow(entry, events, asking.is_json, cancel, &mut screen).await;
+        screen.rest();
+        let result = match result? {
+            Followed::Ended(result) => result,
+            Followed::Left(exit) => return Ok(exit),
+        };
+        let Outcome::Paused { pauses } = &result.outcome else { return ended(&result, &screen) };
+        if !asking.is_on_terminal {
+            answer::tell(entry, pauses, asking, &screen);
+            return Ok(Exit::Waits);
+        }
+        let Some(given) = answer::ask(pauses, cancel, &screen).await? else {
+            answer::tell(entry, pauses, asking, &screen);
+            return Ok(Exit::Waits);
+        };
+        let mut request = ResumeRequest::new(given);
+        request.session.clone_from(&asking.session);
+        events = client.resume(request).await.map_err(|error| of_agent(entry, &error))?;
+    }
+}
+
+/// What came of following a run.
+enum Followed {
+    Ended(Arc<RunResult>),
+    /// Nobody wants to know.
+    Left(Exit),
 }
 
 async fn follow(
@@ -54,7 +106,7 @@ async fn follow(
     is_json: bool,
     cancel: &Cancel,
     screen: &mut Screen,
-) -> Result<Exit, Problem> {
+) -> Result<Followed, Problem> {
     let (mut view, mut last) = (View::live(), None);
     loop {
         let event = tokio::select! {
@@ -63,34 +115,31 @@ async fn follow(
             () = cancel.cancelled() => {
                 screen.rest();
                 screen.tell("cancelled");
-                return Ok(Exit::Cancelled);
+                return Ok(Followed::Left(Exit::Cancelled));
             }
         };
         let Some(event) = event else { break };
         let event = event.map_err(|error| of_agent(entry, &error))?;
         let written = if is_json { view.write_json(&event, screen) } else { view.write_lines(&event, screen) };
         if !screen::is_read(written)? {
-            return Ok(Exit::Finished);
+            return Ok(Followed::Left(Exit::Finished));
         }
         last = Some(event);
     }
-    ended(last, screen)
+    match last.map(|event| event.kind) {
+        Some(EventKind::RunFinished { result } | EventKind::RunPaused { result }) => Ok(Followed::Ended(result)),
+        _ => Err(Problem::new(Exit::Failed, "the connection ended before the answer")),
+    }
 }
 
 /// Says how the run ended.
-fn ended(last: Option<Event>, screen: &mut Screen) -> Result<Exit, Problem> {
-    screen.rest();
-    let result = match last.map(|event| event.kind) {
-        Some(EventKind::RunFinished { result } | EventKind::RunPaused { result }) => result,
-        _ => return Err(Problem::new(Exit::Failed, "the connection ended before the answer")),
-    };
+fn ended(result: &RunResult, screen: &Screen) -> Result<Exit, Problem> {
     let exit = Exit::of(&result.outcome);
     match &result.outcome {
         Outcome::Failed { failure } => return Err(of_failure(exit, failure)),
         Outcome::Limit { limit } => {
             Problem::new(exit, format!("the run stopped at its limit: {limit} ({})", result.turns)).report();
         }
-        Outcome::Paused { pauses } => waits::tell(pauses, None, None, screen),
         Outcome::Cancelled { .. } => screen.tell("cancelled"),
         _ => {}
     }
@@ -124,7 +173,7 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
 ///
 /// # Errors
 /// `Usage` if there is none, or it does not run.
-async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
+pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
     let place = AgentFolder::of(&this.homed, Path::new("."));
     let entry = place.find(&this.name)?;
     if !entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? {
@@ -139,7 +188,7 @@ async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
 }
 
 /// An error of a running agent.
-fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Problem {
+pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Problem {
     use adjutant::runtime::ErrorKind::{Agent, Connection};
     match error.kind() {
         Connection => {

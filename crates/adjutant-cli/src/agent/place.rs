@@ -50,6 +50,11 @@ impl AgentFolder {
         format!("adjutant {words}{}", self.option)
     }
 
+    /// The option with which the user named the folder, with a space before it; empty if they did not.
+    pub(crate) fn option(&self) -> &str {
+        &self.option
+    }
+
     /// The agents that are there.
     pub(crate) fn entries(&self) -> Result<Entries, Problem> {
         self.home.entries().map_err(|error| of_runtime(&error))

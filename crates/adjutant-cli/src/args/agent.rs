@@ -21,6 +21,10 @@ pub(crate) enum Agent {
     Logs(Logs),
     Prompt(Prompt),
     Object(Object),
+    Pauses(Pauses),
+    Approve(Approve),
+    Deny(Deny),
+    Answer(Answer),
     Provenance(Provenance),
     Export(Export),
     Import(Import),
@@ -152,7 +156,7 @@ pub(crate) struct Logs {
     pub(crate) follow: bool,
 }
 
-/// Prompts a running agent, and writes its answer as it comes.
+/// Prompts a running agent, and writes its answer as it comes. What it asks is answered in place on a terminal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Prompt {
     #[command(flatten)]
@@ -192,6 +196,82 @@ pub(crate) struct Object {
     /// The session in which the agent works with its tools until it answers; without it, it has neither.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+}
+
+/// Lists what the runs of agents wait for: agent, session, since when, id, what is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pauses {
+    /// Their names or ids, or the first letters of their ids; all agents without it.
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which things that wait are answered, and how the run that goes on is shown.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Answering {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// What is answered, as `pauses` names it; without it, the only one that waits. With the digest that is told with what
+    /// waits, only if it is still that.
+    #[arg(value_name = "ID[@DIGEST]")]
+    pub(crate) ids: Vec<String>,
+
+    /// The session; without it, every one is looked at.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+
+    /// One event a line, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Nothing but the answer and errors.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Approves what a run waits for, and follows the run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+
+    /// Runs the call with these arguments instead: a JSON object.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) edit: Option<String>,
+
+    /// The same tool is not asked about again in this run.
+    #[arg(long, conflicts_with = "edit")]
+    pub(crate) always: bool,
+}
+
+/// Denies what a run waits for, and follows the run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Deny {
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+
+    /// The reason, for the model.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) why: String,
+}
+
+/// Answers what a run waits for: a question, a result, or by how much a limit is extended; and follows the run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Answer {
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+
+    /// The answer; without it, standard input.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: Option<String>,
 }
 
 /// Tells which bytes an agent runs.

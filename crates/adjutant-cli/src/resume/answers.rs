@@ -78,13 +78,18 @@ fn named<'a>(args: &Resume, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, 
 ///
 /// # Errors
 /// `Usage` if something of it stays hidden, unless it is named by the digest that stands where it was shown whole.
-pub(crate) fn show(args: &Resume, root: &Path, pauses: &[Arc<Pause>], given: &[Answered]) -> Result<(), Problem> {
+pub(crate) fn show(
+    named: &[String],
+    root: Option<&Path>,
+    pauses: &[Arc<Pause>],
+    given: &[Answered],
+) -> Result<(), Problem> {
     let mut is_asked = false;
     let approved = given.iter().filter(|it| matches!(it.answer, Answer::Approve { .. }));
     for pause in approved.filter_map(|it| pauses.iter().find(|pause| pause.id == it.pause)) {
-        let (shown, is_whole) = waits::shown(pause, Some(root));
+        let (shown, is_whole) = waits::shown(pause, root);
         tell(&format!("approves: {shown}"));
-        let is_seen = args.approve.iter().any(|id| digest_of(id).is_some_and(|(id, _)| is_named(id, pause)));
+        let is_seen = named.iter().any(|id| digest_of(id).is_some_and(|(id, _)| is_named(id, pause)));
         is_asked |= !is_seen;
         if !is_whole && !is_seen {
             let problem = Problem::new(Exit::Usage, format!("this is not approved unseen: {}", pause.id));
@@ -111,7 +116,10 @@ fn is_named(id: &str, pause: &Pause) -> bool {
 }
 
 /// The pause with this id, or the one whose id ends with it after a slash; with a digest, only if that was shown.
-fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
+///
+/// # Errors
+/// `Usage` if there is none, several, or another one than was shown.
+pub(crate) fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
     let Some((id, digits)) = digest_of(id) else { return by_id(id, pauses) };
     let pause = by_id(id, pauses)?;
     if pause.digest().to_string().starts_with(digits) {

@@ -107,7 +107,8 @@ impl Questions {
             return Hearing::Other;
         };
         let pause = Arc::clone(pause);
-        let (answer, told) = match self.read(&pause, text.trim(), edited, hands) {
+        let read = read(&pause, text.trim(), (edited, self.is_whole), || always(&pause, hands));
+        let (answer, told) = match read {
             Ok(Some(answer)) => answer,
             Ok(None) => return Hearing::Other,
             Err(why) => return Hearing::Unfit(why),
@@ -125,35 +126,6 @@ impl Questions {
         }
         self.show(paper);
         Hearing::Answered(told)
-    }
-
-    /// Reads an answer; none if it is something else.
-    fn read(
-        &self,
-        pause: &Pause,
-        text: &str,
-        edited: bool,
-        hands: &Hands,
-    ) -> Result<Option<(Answer, Vec<String>)>, String> {
-        let bare = |answer| Some((answer, Vec::new()));
-        if edited {
-            return Ok(bare(Answer::approve_with(text)));
-        }
-        if !waits::is_approval(pause) {
-            let declined = || Answer::Decline { message: None };
-            let answer = if text.is_empty() { Ok(declined()) } else { answers::value(pause, text) };
-            return answer.map(bare).map_err(|problem| problem.line());
-        }
-        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        Ok(match (word.to_ascii_lowercase().as_str(), rest.trim()) {
-            ("y" | "yes" | "a" | "always", "") if !self.is_whole => {
-                return Err("it is too long to be shown here, so nobody agrees to it; n denies it".to_owned());
-            }
-            ("y" | "yes", "") => bare(Answer::approve()),
-            ("a" | "always", "") if pause.ask.kind == AskKind::Approval => Some(always(pause, hands)),
-            ("n" | "no", reason) => bare(Answer::deny(reason)),
-            _ => None,
-        })
     }
 
     /// Shows the first question whole: what it would do, and how it is answered.
@@ -190,13 +162,49 @@ impl Questions {
         self.shown += 1;
         self.board.ask(self.shown, args.unwrap_or_default());
         paper.wait("waiting for your answer");
-        paper.tell(match pause.ask.kind {
-            AskKind::Approval => "? y(es), n(o) and why, e(dit), a(lways)",
-            AskKind::Authorisation => "? y(es) when it is given, n(o)",
-            AskKind::Limit => "? by how much it is extended; an empty line declines",
-            _ => "? your answer; an empty line declines",
-        });
+        paper.tell(how(pause.ask.kind));
     }
+}
+
+/// How a question of this kind is answered on a terminal.
+pub(crate) fn how(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Approval => "? y(es), n(o) and why, e(dit), a(lways)",
+        AskKind::Authorisation => "? y(es) when it is given, n(o)",
+        AskKind::Limit => "? by how much it is extended; an empty line declines",
+        _ => "? your answer; an empty line declines",
+    }
+}
+
+/// Reads what was typed as an answer, or as arguments to use instead; none if it is something else.
+///
+/// # Errors
+/// Why it is none that may be given.
+pub(crate) fn read(
+    pause: &Pause,
+    text: &str,
+    (edited, is_whole): (bool, bool),
+    always: impl FnOnce() -> (Answer, Vec<String>),
+) -> Result<Option<(Answer, Vec<String>)>, String> {
+    let bare = |answer| Some((answer, Vec::new()));
+    if edited {
+        return Ok(bare(Answer::approve_with(text)));
+    }
+    if !waits::is_approval(pause) {
+        let declined = || Answer::Decline { message: None };
+        let answer = if text.is_empty() { Ok(declined()) } else { answers::value(pause, text) };
+        return answer.map(bare).map_err(|problem| problem.line());
+    }
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    Ok(match (word.to_ascii_lowercase().as_str(), rest.trim()) {
+        ("y" | "yes" | "a" | "always", "") if !is_whole => {
+            return Err("it is too long to be shown here, so nobody agrees to it; n denies it".to_owned());
+        }
+        ("y" | "yes", "") => bare(Answer::approve()),
+        ("a" | "always", "") if pause.ask.kind == AskKind::Approval => Some(always()),
+        ("n" | "no", reason) => bare(Answer::deny(reason)),
+        _ => None,
+    })
 }
 
 /// An approval that need not be given again: of this tool for the rest of the run, if the person wished to be asked about

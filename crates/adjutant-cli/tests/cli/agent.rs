@@ -1,6 +1,8 @@
 //! `adjutant agent`: agents that live in folders of their own, from outside.
 
 mod alone;
+#[cfg(unix)]
+mod answered;
 mod asked;
 mod carried;
 #[cfg(unix)]

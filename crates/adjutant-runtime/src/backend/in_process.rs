@@ -175,8 +175,9 @@ impl Launcher for Tasks {
         let prompter = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(stopped()),
-            built = (self.options.build)(prepared, workspace, credentials) => built?,
+            built = (self.options.build)(prepared, workspace.clone(), credentials) => built?,
         };
+        prompter.keep(&workspace)?;
         let runs = prompter.runs();
         Ok(Box::new(AgentTask { prompter, runs, grace: self.options.grace, _lock: lock }))
     }

@@ -7,8 +7,8 @@ use super::Engine;
 use crate::{
     error::Error,
     prompt::{
-        EventStream, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, Prompter, ResumeRequest,
-        SessionPage, SessionsRequest,
+        EventStream, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest,
+        Prompter, ResumeRequest, SessionPage, SessionsRequest,
     },
 };
 
@@ -24,6 +24,10 @@ impl Prompter for Engine {
 
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
         self.prompter.resume(request).await
+    }
+
+    async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
+        self.prompter.pauses(request).await
     }
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {

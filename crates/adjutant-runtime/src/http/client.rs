@@ -21,8 +21,8 @@ use super::{
 use crate::{
     Error, ErrorKind, Prompter,
     prompt::{
-        EventStream, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, ResumeRequest,
-        SessionPage, SessionsRequest,
+        EventStream, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest,
+        ResumeRequest, SessionPage, SessionsRequest,
     },
 };
 
@@ -159,6 +159,15 @@ impl Prompter for Client {
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
         let answer = timeout(SILENCE, self.post("/v1/resume", &request)).await;
         Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
+    }
+
+    async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
+        let PausesRequest { session, limit, after } = request;
+        let session = session.map(|name| ("session", name.to_string()));
+        let limit = limit.map(|limit| ("limit", limit.to_string()));
+        let query: Vec<_> =
+            session.into_iter().chain(limit).chain(after.map(|mark| ("after", mark.to_string()))).collect();
+        self.get("/v1/pauses", &query).await
     }
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {

@@ -24,13 +24,17 @@ use tokio_util::sync::CancellationToken;
 use super::{
     MAX_REQUEST_BYTES, OPENAPI,
     error::{Problem, too_long},
+    forms::{self, Form},
     guard, news,
     report::AgentReport,
     sse,
 };
 use crate::{
     Error, ErrorKind, Prompter, Status,
-    prompt::{EventStream, LocalPrompter, MessagePage, MessagesRequest, PromptReply, SessionPage, SessionsRequest},
+    prompt::{
+        EventStream, LocalPrompter, MessagePage, MessagesRequest, PausePage, PausesRequest, PromptReply, SessionPage,
+        SessionsRequest,
+    },
 };
 
 /// The largest number of prompts that are at work at a time: fewer than there may be connections, so that status and
@@ -98,6 +102,7 @@ pub(super) fn router(site: &Arc<Site>) -> Router {
         .route("/v1/prompt/stream", post(stream))
         .route("/v1/resume", post(resume))
         .route("/v1/object", post(object))
+        .route("/v1/pauses", get(pauses))
         .route("/v1/sessions", get(sessions))
         .route("/v1/sessions/{name}/messages", get(messages_of))
         .route("/v1/messages", get(messages))
@@ -128,6 +133,14 @@ async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
 async fn prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Json<PromptReply>, Problem> {
     let _place = site.place()?;
     Ok(Json(site.prompter.prompt(read(&headers, body).await?).await?))
+}
+
+impl Form for EventsQuery {
+    const FORM: &'static str = "?events=all or ?events=simple";
+}
+
+impl Form for Page {
+    const FORM: &'static str = "?limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
 }
 
 /// The query that chooses how the events of a run are told.
@@ -188,6 +201,13 @@ async fn object(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -
     Ok(Json(site.prompter.object(read(&headers, body).await?).await?).into_response())
 }
 
+async fn pauses(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<PausesRequest>, QueryRejection>,
+) -> Result<Json<PausePage>, Problem> {
+    Ok(Json(site.prompter.pauses(asked(query)?).await?))
+}
+
 async fn sessions(
     State(site): State<Arc<Site>>,
     query: Result<Query<SessionsRequest>, QueryRejection>,
@@ -231,13 +251,13 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
-    let Query(asked) = query.map_err(|error| wrong(&error.body_text()))?;
+fn asked<T: Form>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
+    let Query(asked) = query.map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(None)))?;
     Ok(asked)
 }
 
 /// Reads the content of a request, as JSON.
-async fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+async fn read<T: DeserializeOwned + Form>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if !media.eq_ignore_ascii_case("application/json") {
@@ -252,8 +272,11 @@ async fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T,
         }
     };
     // Some fields hold any JSON, in which a type sees no key that stands twice.
-    adjutant_llm::json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| Problem::from(wrong(&error.to_string())))
+    let value = adjutant_llm::json::from_slice(&bytes).map_err(|error| {
+        let message = format!("the request is no JSON: {error}; hint: it is {}", T::FORM);
+        Error::new(ErrorKind::Invalid, message)
+    })?;
+    T::deserialize(&value).map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value))).into())
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {
@@ -266,8 +289,4 @@ async fn collect(body: Body) -> Result<Bytes, Error> {
         bytes.extend_from_slice(&part);
     }
     Ok(bytes.freeze())
-}
-
-fn wrong(why: &str) -> Error {
-    Error::new(ErrorKind::Invalid, format!("the request is not as it must be: {why}"))
 }

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, RunResult, Running};
+use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, Pause, RunResult, Running};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
@@ -70,6 +70,17 @@ impl Lead {
             }
             Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.resume_stream(answers).saved())),
         }))
+    }
+
+    /// Returns what the run of the session waits for.
+    pub(super) async fn pauses(&self) -> Result<Vec<Arc<Pause>>, Error> {
+        let agent = match self {
+            Lead::Agent(agent) => Some(agent),
+            Lead::HandoffChain(chain) => chain.agent(&chain.active().await.map_err(told::of_chain)?),
+        };
+        let Some(agent) = agent else { return Ok(Vec::new()) };
+        let is_open = opened(agent).await?;
+        Ok(if is_open { agent.log().pauses() } else { Vec::new() })
     }
 
     /// True if there is a run to go on with: one that waits, or one that a crash has cut off.

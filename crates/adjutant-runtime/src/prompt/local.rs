@@ -2,18 +2,22 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Journal, LogId, Sessions};
+use adjutant_agent::{Agent, Journal, LogId, Pause, Sessions};
 use adjutant_llm::{Model, Options};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    EventStream, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest,
-    Prompter, ResumeRequest, SessionPage, SessionTable, SessionsRequest, history, object, session, told,
+    EventStream, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
+    PromptReply, PromptRequest, Prompter, ResumeRequest, SessionPage, SessionTable, SessionsRequest, WaitingPause,
+    history, object, session, told,
     work::{Observer, RunStream, SessionSlot},
 };
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    workspace::Workspace,
+};
 
 /// The session of prompts that name none, for an agent that is not from a manifest.
 const DEFAULT_SESSION: &str = "main";
@@ -73,6 +77,15 @@ impl LocalPrompter {
         self.0.table.observe(observer);
     }
 
+    /// Writes down beside an agent from now on which runs have not ended, so that those that wait are found after a
+    /// restart; gives the sessions whose runs were at work when the program before this one ended.
+    ///
+    /// # Errors
+    /// `Storage` if what was written down cannot be read.
+    pub(crate) fn keep(&self, workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
+        self.0.table.open().keep(workspace)
+    }
+
     /// Takes no more prompts, wishes every run to stop, and waits until they have; those that still run after this time
     /// are left: their streams end with `Closed`. Calling it again waits again.
     ///
@@ -102,6 +115,21 @@ impl LocalPrompter {
         object::of_result(&RunStream::begin(run, slot, None).await?.finish().await?)
     }
 
+    /// Returns what a session waits for.
+    async fn waiting(&self, session: &Arc<str>) -> Result<Vec<WaitingPause>, Error> {
+        let table = &self.0.table;
+        let _looking = table.looking.lock().await;
+        let lead = table.lead(session, |name| (self.0.lead)(name))?;
+        let pauses = lead.pauses().await?;
+        table.forget();
+        let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
+        let one = |pause: Arc<Pause>| {
+            let session = Arc::clone(session);
+            WaitingPause { session, since_ms, digest: pause.digest(), pause }
+        };
+        Ok(pauses.into_iter().map(one).collect())
+    }
+
     fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
         session::check(session)?;
         let mut slot = self.0.table.sit(Some(session))?;
@@ -129,9 +157,35 @@ impl Prompter for LocalPrompter {
 
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
         let session = self.session_of(request.session.as_ref());
+        let looking = self.0.table.looking.lock().await;
         let (mut slot, lead) = self.sit(&session)?;
+        drop(looking);
         let run = lead.resume(request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
         Ok(Box::pin(RunStream::begin(run, slot, None).await?))
+    }
+
+    async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
+        let limit = session::page(request.limit)?;
+        let table = &self.0.table;
+        if let Some(session) = &request.session {
+            let log = session::check(session)?;
+            self.0.sessions.journal().info(&log).await.map_err(told::of_journal)?;
+            return Ok(PausePage { pauses: self.waiting(session).await?, after: None });
+        }
+        let mut sessions: Vec<_> = table.open().waiting(request.after.as_deref()).take(limit + 1).collect();
+        let more = sessions.len() > limit;
+        sessions.truncate(limit);
+        let mut page = PausePage::default();
+        for (session, _) in &sessions {
+            match self.waiting(session).await {
+                Ok(waiting) => page.pauses.extend(waiting),
+                // It goes on meanwhile.
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                Err(error) => return Err(error),
+            }
+        }
+        page.after = sessions.pop().filter(|_| more).map(|(session, _)| session);
+        Ok(page)
     }
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {

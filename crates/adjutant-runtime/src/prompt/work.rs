@@ -9,13 +9,18 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{CancelBy, Event, EventKind, RunResult};
+use adjutant_agent::{CancelBy, Event, EventKind, Outcome, RunResult};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use tokio::{sync::watch, time::Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Lead, lead::LeadRun, told};
+use super::{
+    Lead,
+    lead::LeadRun,
+    open::{OpenRun, OpenRuns},
+    told,
+};
 use crate::error::{Error, ErrorKind};
 
 /// The largest number of sessions that are kept open while nobody works in them.
@@ -47,6 +52,9 @@ pub(crate) type Observer = Arc<dyn Fn(&Work<'_>) + Send + Sync>;
 pub(crate) struct SessionTable {
     sessions: Mutex<Sessions>,
     runs: watch::Sender<usize>,
+    open: Mutex<OpenRuns>,
+    /// Held while somebody looks at what a session waits for: whoever answers waits for that, and is not refused.
+    pub(super) looking: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
     /// Everything that works is wished to stop, and nothing new begins.
     pub(super) stopping: CancellationToken,
@@ -72,6 +80,7 @@ struct OpenWork {
 pub(super) struct SessionSlot {
     table: Arc<SessionTable>,
     session: Option<Arc<str>>,
+    has_begun: bool,
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
 
@@ -91,6 +100,8 @@ impl SessionTable {
         Arc::new(Self {
             sessions: Mutex::default(),
             runs: watch::Sender::new(0),
+            open: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
             observer: Mutex::default(),
             stopping: CancellationToken::new(),
             leaving: CancellationToken::new(),
@@ -139,7 +150,7 @@ impl SessionTable {
         }
         self.runs.send_modify(|runs| *runs += 1);
         self.tell(&Work::Began { session: session.map(|name| &**name) });
-        Ok(SessionSlot { table: Arc::clone(self), session: session.cloned(), ended: None })
+        Ok(SessionSlot { table: Arc::clone(self), session: session.cloned(), has_begun: false, ended: None })
     }
 
     /// Closes the sessions that nobody works in, but for those that were used last.
@@ -158,6 +169,28 @@ impl SessionTable {
         observer.iter().for_each(|observer| observer(work));
     }
 
+    /// Returns the lead of a session: as it was kept, or made anew.
+    pub(super) fn lead(&self, name: &Arc<str>, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
+        let kept = self.sessions().open.get(name).and_then(|open| open.lead.clone());
+        if let Some(lead) = kept {
+            return Ok(lead);
+        }
+        let lead = make(name)?;
+        let mut sessions = self.sessions();
+        let open = sessions.open.entry(Arc::clone(name)).or_default();
+        Ok(open.lead.get_or_insert(lead).clone())
+    }
+
+    /// Returns the runs that have not ended.
+    pub(super) fn open(&self) -> MutexGuard<'_, OpenRuns> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets the leads that are not used, but for the newest.
+    pub(super) fn forget(&self) {
+        Self::tidy(&mut self.sessions());
+    }
+
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,16 +199,17 @@ impl SessionTable {
 impl SessionSlot {
     /// Returns the lead of the session: as it was kept, or made anew.
     pub(super) fn lead(&self, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
-        let Some(name) = &self.session else { return Err(Error::new(ErrorKind::Invalid, "no session is named")) };
-        let kept = self.table.sessions().open.get(name).and_then(|open| open.lead.clone());
-        if let Some(lead) = kept {
-            return Ok(lead);
+        match &self.session {
+            Some(name) => self.table.lead(name, make),
+            None => Err(Error::new(ErrorKind::Invalid, "no session is named")),
         }
-        let lead = make(name)?;
-        if let Some(open) = self.table.sessions().open.get_mut(name) {
-            open.lead = Some(lead.clone());
+    }
+
+    /// The run is at work, or waits, since then; without a time it has ended.
+    fn stands(&self, run: Option<OpenRun>) {
+        if let Some(session) = &self.session {
+            self.table.open().set(session, run);
         }
-        Ok(lead)
     }
 
     /// Says what came of the work.
@@ -189,7 +223,13 @@ impl Drop for SessionSlot {
         let (result, error) = match &self.ended {
             Some(Ok(result)) => (Some(&**result), None),
             Some(Err(error)) => (None, Some(error)),
-            None => (None, None),
+            None => {
+                // Nobody wants it any more: it is cancelled, and not begun again after a crash.
+                if self.has_begun {
+                    self.stands(None);
+                }
+                (None, None)
+            }
         };
         self.table.tell(&Work::Ended { session: self.session.as_deref(), result, error });
         if let Some(name) = &self.session {
@@ -222,8 +262,12 @@ impl RunStream {
         // A run that cannot begin says so by its end, and then why.
         let is_over = first.as_ref().is_some_and(is_end);
         let second = if is_over { stream.next().await.transpose()? } else { None };
-        if first.is_none() {
+        let Some(begun) = &first else {
             return Err(Error::new(ErrorKind::Agent, "the run ended without a result"));
+        };
+        if !is_over {
+            stream.slot.has_begun = true;
+            stream.slot.stands(Some(OpenRun { since_ms: begun.at_ms, waits: false }));
         }
         stream.first.extend(first.into_iter().chain(second));
         Ok(stream)
@@ -258,10 +302,18 @@ impl RunStream {
         }
         match run.poll_event(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(event))),
+            Poll::Ready(Some(event)) => {
+                if matches!(event.kind, EventKind::RunPaused { .. }) && event.who.depth == 0 {
+                    self.slot.stands(Some(OpenRun { since_ms: event.at_ms, waits: true }));
+                }
+                Poll::Ready(Some(Ok(event)))
+            }
             Poll::Ready(None) => match run.ended() {
                 Ok(result) => {
                     self.run = None;
+                    if !matches!(result.outcome, Outcome::Paused { .. }) {
+                        self.slot.stands(None);
+                    }
                     self.slot.end(Ok(result));
                     Poll::Ready(None)
                 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use adjutant_agent::{Answered, Outcome, Pause, PauseId};
 use adjutant_llm::Script;
-use adjutant_runtime::{ErrorKind, prompt::ResumeRequest};
+use adjutant_runtime::{
+    ErrorKind,
+    prompt::{PausesRequest, ResumeRequest},
+};
 use adjutant_tool::Answer;
 use serde_json::json;
 
@@ -15,6 +18,7 @@ stage::both!(
     run_that_waits_refuses_prompts_and_wrong_answers,
     resume_is_refused_when_no_run_waits,
     stream_of_a_run_that_waits_ends_with_run_paused,
+    pauses_are_listed_until_they_are_answered_one_by_one,
 );
 
 fn scripts() -> [Script; 2] {
@@ -83,4 +87,30 @@ async fn stream_of_a_run_that_waits_ends_with_run_paused(over: Over) {
     let pause = told.pointer("/result/outcome/pauses/0").expect("a pause");
     assert_eq!(pause.pointer("/call/args"), Some(&json!({"what": "the draft"}).to_string().into()));
     assert_eq!(pause.pointer("/digest").and_then(serde_json::Value::as_str).map(str::len), Some(64));
+}
+
+async fn pauses_are_listed_until_they_are_answered_one_by_one(over: Over) {
+    let both = Script::new().call("delete", json!({"what": "a"})).call("delete", json!({"what": "b"}));
+    let stage = stage(over, [both, Script::new().text("Done.")]).await;
+    let nobody = stage.prompter.pauses(PausesRequest::new().session("nobody")).await;
+    assert_eq!(kind(nobody), ErrorKind::Missing);
+    stage.prompt("talk", "Delete both.").await.expect("it waits");
+    let listed = async || {
+        let page = stage.prompter.pauses(PausesRequest::new()).await.expect("they are listed");
+        assert_eq!(page.after, None);
+        page.pauses
+    };
+    let waiting = listed().await;
+    let told: Vec<(&str, &str)> =
+        waiting.iter().map(|it| (&*it.session, &*it.pause.call.as_ref().expect("a call").args)).collect();
+    assert_eq!(told, [("talk", r#"{"what":"a"}"#), ("talk", r#"{"what":"b"}"#)]);
+    assert!(waiting.iter().all(|it| it.since_ms > 0 && it.digest == it.pause.digest()));
+    let page = stage.prompter.pauses(PausesRequest::new().session("talk")).await.expect("those of one");
+    assert_eq!(page.pauses, waiting);
+    let events = stage::all(stage.prompter.resume(approve_shown(&waiting[1].pause)).await.expect("it goes on")).await;
+    assert_eq!(events.last().map(stage::name).as_deref(), Some("run_paused"));
+    let left = listed().await;
+    assert_eq!(left.iter().map(|it| &it.pause.id).collect::<Vec<_>>(), [&waiting[0].pause.id]);
+    stage::all(stage.prompter.resume(approve_shown(&left[0].pause)).await.expect("it goes on")).await;
+    assert_eq!(listed().await, []);
 }

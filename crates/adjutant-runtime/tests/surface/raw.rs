@@ -386,3 +386,65 @@ async fn strangers_keep_nobody_out_when_they_hold_every_connection() {
     assert_eq!(strangers[0].read(&mut byte).await.expect("it was closed in order"), 0);
     assert!(strangers[299].try_read(&mut byte).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
 }
+
+/// A wrong body, and the first words of what is told of it.
+const WRONG: [(&str, &str, &str); 16] = [
+    ("/v1/prompt", r#"{"text": "Hi."}"#, ": missing properties 'prompt', additionalProperties 'text' not allowed"),
+    ("/v1/prompt", r#"{"prompt": 5}"#, ": /prompt: want string, but got number"),
+    ("/v1/prompt", "[]", ": want object, but got array"),
+    ("/v1/prompt/stream", r#"{"prompt": "Hi.", "timeout_ms": "soon"}"#, ": /timeout_ms: want integer, but got string"),
+    ("/v1/object", r#"{"prompt": "Hi."}"#, ": missing properties 'schema'"),
+    ("/v1/resume", "{}", ": missing properties 'pause', 'answer'"),
+    ("/v1/resume", r#"{"answers": [{"pause": "p"}]}"#, ": /answers/0: missing properties 'answer'"),
+    ("/v1/resume", r#"{"answers": {"p": "yes"}}"#, ": /answers: want array, but got object"),
+    (
+        "/v1/resume",
+        r#"{"answers": [{"pause": "p", "answer": "yes"}]}"#,
+        ": /answers/0/answer: want object, but got string",
+    ),
+    (
+        "/v1/resume",
+        r#"{"answers": [{"pause": "p", "answer": {"answer": "yes"}}]}"#,
+        ": /answers/0/answer/answer: value must be one of",
+    ),
+    ("/v1/resume", r#"{"pause": "p", "answer": {"answer": "deny"}}"#, ": /answer: missing properties 'reason'"),
+    (
+        "/v1/resume",
+        r#"{"pause": "p", "answer": {"answer": "approve", "arg": "{}"}}"#,
+        ": /answer: additionalProperties 'arg' not allowed",
+    ),
+    (
+        "/v1/resume",
+        r#"{"pause": "p", "answer": {"answer": "extend", "by": 0.5}}"#,
+        ": /answer/by: want integer, but got number",
+    ),
+    ("/v1/resume", r#"{"answers": [], "pause": "p", "answer": {"answer": "approve"}}"#, ": "),
+    ("/v1/resume", r#"{"pause": "p", "answer": {"answer": "approve"}, "shown": "x"}"#, ": /shown: "),
+    (
+        "/v1/resume",
+        r#"{"pause": "p", "answer": {"answer": "approve"}, "show": "x"}"#,
+        ": additionalProperties 'show' not allowed",
+    ),
+];
+
+#[tokio::test]
+async fn wrong_body_is_told_what_is_wrong_and_which_forms_there_are() {
+    let stage = stage(Over::Http, []).await;
+    for (route, body, told) in WRONG {
+        let answer = ask(&stage, Asked { body: body.to_owned(), ..Asked::new("POST", route) }).await;
+        answer.is(400, "invalid");
+        let told_of = answer.json();
+        let message = told_of.pointer("/error/message").and_then(Value::as_str).expect("a message");
+        let begins = format!("the request is not as it must be{told}");
+        let form = message.split_once("; hint: it is {").map(|(_, form)| form).unwrap_or_default();
+        assert!(message.starts_with(&begins) && !form.is_empty(), "{route} {body}\n{message}");
+        assert!(route != "/v1/resume" || form.contains(r#"{"answer": "deny", "reason": TEXT}"#), "{message}");
+        for words in ["serde", "variant", "untagged", "unknown field", "invalid type", "line 1"] {
+            assert!(!message.contains(words), "{message}");
+        }
+    }
+    let answer = ask(&stage, Asked { body: "{".into(), ..Asked::new("POST", "/v1/prompt") }).await;
+    assert!(answer.body.contains("the request is no JSON: "), "{}", answer.body);
+    let answer = ask(&stage, Asked::new("GET", "/v1/pauses?sesion=a")).await;
+    assert!(answer.body.contains("the query is not as it must be; hint: it is ?session=NAME"), "{}", answer.body);
+}

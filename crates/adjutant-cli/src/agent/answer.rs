@@ -1,0 +1,293 @@
+//! What the runs of agents wait for: listed, answered by a command, or asked on a terminal.
+
+use std::{
+    io::{self, BufRead, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use adjutant::{
+    Cancel,
+    agent::{Answered, Pause},
+    runtime::{
+        Entry, Prompter,
+        http::Client,
+        prompt::{PausesRequest, ResumeRequest, WaitingPause, waiting_sessions},
+    },
+    tools::{self, AskKind},
+};
+use serde_json::{Value, json};
+
+use super::{
+    ask::{Asking, connect, converse, of_agent},
+    list::age,
+    place::AgentFolder,
+    reach::now_ms,
+    standing,
+};
+use crate::{
+    args::agent::{Answer, Answering, Approve, Deny, Pauses},
+    consent::is_on_terminal,
+    exit::Exit,
+    plain,
+    problem::Problem,
+    prompt,
+    resume::answers,
+    run::begin,
+    screen::{Screen, tell as told, write},
+    talk::ask::{how, read},
+    trouble::of_runtime,
+    waits,
+};
+
+/// Lists what waits.
+pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
+    let place = AgentFolder::of(&args.homed, Path::new("."));
+    let (mut text, now) = (String::new(), now_ms());
+    for entry in place.chosen(&args.names, args.names.is_empty())? {
+        if !entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? {
+            let waiting = waiting_sessions(&entry.workspace).map_err(|error| of_runtime(&error))?;
+            if !waiting.is_empty() {
+                let (name, start) = (plain::line(&entry.name), plain::word(&entry.name));
+                let start = place.command(&format!("agent start {start}"));
+                told(&format!("{name}: {} sessions wait, and it does not run; `{start}` starts it", waiting.len()));
+            }
+            continue;
+        }
+        let mut waiting = waiting(&entry, &standing::client(&entry)?, None).await?;
+        waiting.sort_by_key(|it| it.since_ms);
+        text.extend(waiting.iter().map(|it| if args.json { json_of(&entry, it) } else { line(&entry, it, now) }));
+    }
+    write(&text)?;
+    Ok(Exit::Finished)
+}
+
+/// Everything that the runs of an agent wait for, or those of one session.
+async fn waiting(entry: &Entry, client: &Client, session: Option<&str>) -> Result<Vec<WaitingPause>, Problem> {
+    let (mut request, mut all) = (PausesRequest::new(), Vec::new());
+    request.session = session.map(Arc::from);
+    loop {
+        let page = client.pauses(request.clone()).await.map_err(|error| of_agent(entry, &error))?;
+        all.extend(page.pauses);
+        match page.after {
+            Some(mark) => request = request.after(mark),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// Shape: `<agent>  <session>  <since>  <id>  <what>`.
+fn line(entry: &Entry, waiting: &WaitingPause, now_ms: u64) -> String {
+    let (agent, session) = (plain::line(&entry.name), plain::word(&plain::whole(&waiting.session)));
+    let since = match waiting.since_ms {
+        0 => "-".to_owned(),
+        since => age(now_ms.saturating_sub(since)),
+    };
+    let pause = &waiting.pause;
+    format!("{agent}  {session}  {since}  {}  {}{}\n", plain::whole(&pause.id.0), who(pause), waits::about(pause))
+}
+
+/// The agent that asks, if it is not the first one.
+fn who(pause: &Pause) -> String {
+    if pause.path.contains('/') { format!("{}: ", plain::whole(&pause.path)) } else { String::new() }
+}
+
+/// Shape: `{"agent":…,"session":…,"since_ms":…,"digest":…,"id":…,"ask":…,"call":…}`.
+fn json_of(entry: &Entry, waiting: &WaitingPause) -> String {
+    let mut value = json!({"agent": &*entry.name});
+    if let (Some(value), Ok(Value::Object(fields))) = (value.as_object_mut(), serde_json::to_value(waiting)) {
+        value.extend(fields);
+    }
+    plain::json_line(value)
+}
+
+/// Approves what waits.
+pub(super) async fn approve(args: &Approve) -> Result<Exit, Problem> {
+    if let Some(edit) = &args.edit {
+        let wrong = || Problem::new(Exit::Usage, format!("the arguments of a call are a JSON object: {edit}"));
+        match serde_json::from_str::<Value>(edit) {
+            Ok(Value::Object(_)) => {}
+            Ok(_) => return Err(wrong()),
+            Err(error) => return Err(wrong().cause(&error)),
+        }
+    }
+    let edit: Option<Arc<str>> = args.edit.as_deref().map(Arc::from);
+    let answer = tools::Answer::Approve { args: edit, for_run: args.always };
+    give(&args.answering, |_| Ok(answer.clone())).await
+}
+
+/// Denies what waits.
+pub(super) async fn deny(args: &Deny) -> Result<Exit, Problem> {
+    let declined = tools::Answer::Decline { message: Some(args.why.as_str().into()).filter(|_| !args.why.is_empty()) };
+    let deny = |pause: &Pause| {
+        Ok(if waits::is_approval(pause) { tools::Answer::deny(args.why.as_str()) } else { declined.clone() })
+    };
+    give(&args.answering, deny).await
+}
+
+/// Answers what waits.
+pub(super) async fn answer(args: &Answer) -> Result<Exit, Problem> {
+    let text = match &args.text {
+        Some(text) => text.clone(),
+        None => prompt::read(None, &[])?,
+    };
+    give(&args.answering, |pause| answers::value(pause, text.trim_end_matches('\n'))).await
+}
+
+/// Gives an answer to what is named, and follows the run that goes on.
+async fn give(args: &Answering, answer: impl Fn(&Pause) -> Result<tools::Answer, Problem>) -> Result<Exit, Problem> {
+    let (entry, client) = connect(&args.this).await?;
+    let place = AgentFolder::of(&args.this.homed, Path::new("."));
+    let waiting = waiting(&entry, &client, args.session.as_deref()).await?;
+    let (session, pauses) = chosen(args, &place, &waiting)?;
+    let mut given = Vec::with_capacity(pauses.len());
+    for pause in &pauses {
+        let answer = answer(pause)?;
+        let unfit = |error| Problem::new(Exit::Usage, format!("the answer does not fit: {}", pause.id)).cause(&error);
+        answer.fits(&pause.ask).map_err(unfit)?;
+        given.push(pause.answered(answer));
+    }
+    // Before Ctrl-C is listened to: it ends the question and the command with it.
+    answers::show(&args.ids, None, &pauses, &given)?;
+    let (cancel, chatter) = begin(args.quiet, args.json)?;
+    let events = client.resume(ResumeRequest::new(given).session(Arc::clone(&session))).await;
+    let events = events.map_err(|error| of_agent(&entry, &error))?;
+    let asking = Asking {
+        option: place.option().to_owned(),
+        session: Some(session),
+        is_on_terminal: !args.json && is_on_terminal(),
+        is_json: args.json,
+    };
+    converse(&entry, &client, events, &asking, (&cancel, chatter)).await
+}
+
+/// Returns what is answered: all of it waits in one session.
+fn chosen(
+    args: &Answering,
+    place: &AgentFolder,
+    waiting: &[WaitingPause],
+) -> Result<(Arc<str>, Vec<Arc<Pause>>), Problem> {
+    let name = plain::word(&args.this.name);
+    let listed = format!("`{}` lists what waits", place.command(&format!("agent pauses {name}")));
+    let all: Vec<Arc<Pause>> = waiting.iter().map(|it| Arc::clone(&it.pause)).collect();
+    let mut pauses: Vec<Arc<Pause>> = Vec::new();
+    match (&args.ids[..], &all[..]) {
+        ([], []) => return Err(Problem::new(Exit::Usage, format!("nothing waits: {name}")).hint(listed)),
+        ([], [one]) => pauses.push(Arc::clone(one)),
+        ([], many) => {
+            let problem = Problem::new(Exit::Usage, format!("{} things wait: {name}", many.len()));
+            return Err(problem.hint(format!("name those that are meant; {listed}")));
+        }
+        (ids, _) => {
+            for id in ids {
+                let found = answers::find(id, &all).map_err(|problem| problem.hint(listed.clone()))?;
+                if pauses.iter().any(|it| it.id == found.id) {
+                    return Err(Problem::new(Exit::Usage, format!("{} is named twice", found.id)));
+                }
+                pauses.push(Arc::new(found.clone()));
+            }
+        }
+    }
+    let session_of =
+        |pause: &Pause| waiting.iter().find(|it| it.pause.id == pause.id).map(|it| Arc::clone(&it.session));
+    let sessions: Vec<Arc<str>> = pauses.iter().filter_map(|pause| session_of(pause)).collect();
+    match &sessions[..] {
+        [first, rest @ ..] if rest.iter().all(|it| it == first) => Ok((Arc::clone(first), pauses)),
+        _ => Err(Problem::new(Exit::Usage, "they wait in several sessions").hint("answer those of one at a time")),
+    }
+}
+
+/// Tells what waits, and how it is answered from elsewhere.
+pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen: &Screen) {
+    let (mut question, mut approve, mut is_hidden) = (None, String::new(), false);
+    for pause in pauses {
+        let (shown, is_whole) = waits::shown(pause, None);
+        screen.tell(&format!("waits: {shown}"));
+        is_hidden |= !is_whole;
+        if waits::is_approval(pause) {
+            approve += &format!(" {}", waits::named(pause));
+        } else {
+            question = Some(pause);
+        }
+    }
+    let name = plain::word(&entry.name);
+    let session = asking.session.as_deref().map(|it| format!(" --session {}", plain::word(it))).unwrap_or_default();
+    let session = format!("{session}{}", asking.option);
+    screen.tell(&match question {
+        _ if is_hidden => format!("hint: adjutant agent pauses {name}{} > FILE", asking.option),
+        Some(pause) => format!("hint: adjutant agent answer {name} {}{session} --text TEXT", plain::word(&pause.id.0)),
+        None => format!("hint: adjutant agent approve {name}{approve}{session}, or deny"),
+    });
+}
+
+/// Asks on the terminal; none if whoever sits there leaves it unanswered.
+pub(super) async fn ask(
+    pauses: &[Arc<Pause>],
+    cancel: &Cancel,
+    screen: &Screen,
+) -> Result<Option<Vec<Answered>>, Problem> {
+    let mut given = Vec::with_capacity(pauses.len());
+    for pause in pauses {
+        let (shown, is_whole) = waits::shown(pause, None);
+        screen.insist(&format!("? {shown}"));
+        let mut question = how(pause.ask.kind).to_owned();
+        let mut edited = false;
+        loop {
+            let Some(text) = typed(question.clone(), cancel).await? else { return Ok(None) };
+            if pause.ask.kind == AskKind::Approval && !edited && matches!(text.trim(), "e" | "edit") {
+                let args = pause.call.as_ref().map_or_else(|| "{}".to_owned(), |call| plain::json(&call.args));
+                (question, edited) = (format!("? arguments in place of {args}"), true);
+                continue;
+            }
+            let always = || (tools::Answer::Approve { args: None, for_run: true }, vec![of_run(pause)]);
+            match read(pause, text.trim(), (edited, is_whole), always) {
+                Err(why) => screen.insist(&format!("error: {why}")),
+                Ok(None) => {}
+                Ok(Some((answer, notes))) => match fits(&answer, pause) {
+                    Err(why) => screen.insist(&format!("error: {why}")),
+                    Ok(()) => {
+                        notes.iter().for_each(|note| screen.insist(note));
+                        given.push(pause.answered(answer));
+                        break;
+                    }
+                },
+            }
+            (question, edited) = (how(pause.ask.kind).to_owned(), false);
+        }
+    }
+    Ok(Some(given))
+}
+
+/// What an approval for the rest of a run means.
+fn of_run(pause: &Pause) -> String {
+    let tool = pause.call.as_ref().map_or_else(|| "it".to_owned(), |call| plain::whole(call.name.as_str()));
+    format!("{tool} is not asked about again in this run")
+}
+
+/// An answer fits what is asked, and its arguments are an object.
+fn fits(answer: &tools::Answer, pause: &Pause) -> Result<(), String> {
+    if let tools::Answer::Approve { args: Some(args), .. } = answer
+        && !matches!(serde_json::from_str(args), Ok(Value::Object(_)))
+    {
+        return Err("the arguments of a call are a JSON object".to_owned());
+    }
+    answer.fits(&pause.ask).map_err(|error| error.to_string())
+}
+
+/// A line of the terminal; none at its end, or when the run is not wanted any more.
+async fn typed(question: String, cancel: &Cancel) -> Result<Option<String>, Problem> {
+    let line = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        let mut stderr = io::stderr();
+        write!(stderr, "{question}: ").and_then(|()| stderr.flush())?;
+        let read = io::stdin().lock().read_line(&mut line)?;
+        Ok::<_, io::Error>((read > 0).then_some(line))
+    });
+    let line = tokio::select! {
+        line = line => line,
+        () = cancel.cancelled() => return Ok(None),
+    };
+    let unread =
+        |error: &dyn std::error::Error| Problem::new(Exit::Failed, format!("the answer cannot be read: {error}"));
+    line.map_err(|error| unread(&error))?.map_err(|error| unread(&error))
+}

@@ -1,0 +1,116 @@
+//! Agents that ask before they act: listed, answered from elsewhere, asked on a terminal.
+
+use serde_json::Value;
+
+use super::Project;
+use crate::{command::adjutant, terminal::Terminal};
+
+const ASKS: &str = "name: ada\nmodel: offline/planner\ntoolboxes: [files]\naccess: {default: ask}\n";
+
+/// An agent that runs, and asks before each call.
+fn asking() -> Project {
+    let project = Project::of(ASKS);
+    project.done(&["agent", "create"]);
+    project.done(&["agent", "start", "ada"]);
+    project
+}
+
+/// What waits, as it is told to programs.
+fn waiting(project: &Project) -> Vec<Value> {
+    let text = project.done(&["agent", "pauses", "--json"]);
+    text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+}
+
+#[test]
+fn agent_that_asks_is_answered_from_elsewhere_when_it_was_told_how() {
+    let project = asking();
+    assert_eq!(project.done(&["agent", "pauses"]), "");
+    let asked = project.run(&["agent", "prompt", "ada", "What is in this folder?", "--session", "s"]);
+    assert_eq!(asked.code, Some(5), "{asked:#?}");
+    let hint = asked.stderr.lines().find_map(|line| line.strip_prefix("hint: adjutant ")).expect("a hint");
+    let hint = hint.strip_suffix(", or deny").expect("both are named");
+    let [waits] = &waiting(&project)[..] else { unreachable!("one thing waits") };
+    let id = waits["id"].as_str().expect("an id");
+    assert_eq!((&waits["agent"], &waits["session"]), (&"ada".into(), &"s".into()));
+    assert!(waits["since_ms"].as_u64() > Some(0) && waits["call"]["name"].is_string(), "{waits}");
+    let line = project.done(&["agent", "pauses", "ada"]);
+    assert!(line.starts_with("ada  s  ") && line.contains(id), "{line}");
+
+    // It outlives its process.
+    project.done(&["agent", "stop", "ada"]);
+    let stopped = project.run(&["agent", "pauses"]);
+    let told = "ada: 1 sessions wait, and it does not run; `adjutant agent start ada` starts it\n";
+    assert_eq!((stopped.stdout.as_str(), stopped.stderr.as_str()), ("", told));
+    project.done(&["agent", "start", "ada"]);
+    assert_eq!(waiting(&project)[0]["since_ms"], waits["since_ms"]);
+
+    let args: Vec<&str> = hint.split(' ').collect();
+    assert!(args.iter().any(|arg| arg.starts_with(&format!("{id}@"))), "{hint}");
+    let answered = project.run(&args);
+    assert!(matches!(answered.code, Some(0 | 5)), "{answered:#?}");
+    assert!(answered.stderr.contains(&format!("approves: {id}  ")), "{answered:#?}");
+    for _ in 0..9 {
+        if waiting(&project).is_empty() {
+            break;
+        }
+        project.run(&["agent", "deny", "ada", "--why", "not now"]);
+    }
+    let refused = project.run(&["agent", "approve", "ada"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.starts_with("error: nothing waits: ada\n"), "{}", refused.stderr);
+}
+
+#[test]
+fn answer_is_refused_when_it_fits_nothing_that_waits() {
+    let project = asking();
+    project.run(&["agent", "prompt", "ada", "What is in this folder?"]);
+    let [waits] = &waiting(&project)[..] else { unreachable!("one thing waits") };
+    let id = waits["id"].as_str().expect("an id").to_owned();
+    let cases: [(&[&str], &str); 7] = [
+        (&["approve", "ada", "nothing"], "error: nothing waits under this id: nothing\n"),
+        (&["approve", "ada", &id, &id], &format!("error: {id} is named twice\n")),
+        (&["approve", "ada", &format!("{id}@{}", "0".repeat(32))], "error: what waits is not what was shown: "),
+        (&["approve", "ada", "--edit", "[]"], "error: the arguments of a call are a JSON object: []\n"),
+        (&["approve", "ada", "--edit", "{"], "error: the arguments of a call are a JSON object: {\ncaused by: "),
+        (&["answer", "ada", "--text", "yes"], &format!("error: the answer does not fit: {id}: ")),
+        (&["approve", "bob"], "error: there is no agent bob in "),
+    ];
+    for (args, told) in cases {
+        let seen = project.run(&[&["agent"], args].concat());
+        assert_eq!(seen.code, Some(2), "{args:?}: {seen:#?}");
+        assert!(seen.stderr.starts_with(told), "{args:?}: {}", seen.stderr);
+    }
+    let seen = project.run(&["agent", "approve", "ada", "--session", "none"]);
+    assert_eq!(seen.code, Some(2), "{seen:#?}");
+    assert_eq!(waiting(&project).len(), 1, "nothing was answered");
+    project.done(&["agent", "stop", "ada"]);
+    let seen = project.run(&["agent", "deny", "ada"]);
+    assert!(seen.stderr.starts_with("error: the agent ada does not run: it is stopped\n"), "{}", seen.stderr);
+}
+
+#[test]
+fn prompt_asks_in_place_when_there_is_a_terminal() {
+    let project = asking();
+    let mut command = adjutant(&["agent", "prompt", "ada", "What is in this folder?"]);
+    command.current_dir(project.path()).env("XDG_STATE_HOME", project.path().join(".state"));
+    let mut terminal = Terminal::start(&command);
+    terminal.wait("y(es), n(o) and why, e(dit), a(lways)");
+    terminal.line("perhaps");
+    terminal.line("e");
+    terminal.wait("arguments in place of {");
+    terminal.line("[]");
+    terminal.wait("error: the arguments of a call are a JSON object");
+    terminal.line("always");
+    terminal.wait("is not asked about again in this run");
+    // Other tools may be asked about still.
+    for _ in 0..5 {
+        let is_over = |screen: &str| screen.contains("tokens") || screen.trim_end().ends_with("a(lways):");
+        if waiting(&project).is_empty() || terminal.wait_until("an end", is_over).contains("tokens") {
+            break;
+        }
+        terminal.line("n not now");
+    }
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert_eq!(waiting(&project), Vec::<Value>::new());
+}

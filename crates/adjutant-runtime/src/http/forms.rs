@@ -1,0 +1,71 @@
+//! The forms that requests have: whoever sends another one is told of them.
+
+use std::sync::Arc;
+
+use adjutant_llm::Schema;
+use serde_json::Value;
+
+use super::OPENAPI;
+use crate::prompt::{MessagesRequest, ObjectRequest, PausesRequest, PromptRequest, ResumeRequest, SessionsRequest};
+
+/// The largest number of faults that are told.
+const MAX_FAULTS: usize = 3;
+/// The largest number of characters of each.
+const MAX_FAULT: usize = 200;
+
+/// A request of which there is a form.
+pub(super) trait Form {
+    /// The name of its schema in the description; empty for a query.
+    const SCHEMA: &'static str = "";
+    /// The form in words.
+    const FORM: &'static str;
+}
+
+impl Form for PromptRequest {
+    const SCHEMA: &'static str = "PromptRequest";
+    const FORM: &'static str =
+        r#"{"prompt": TEXT, "session": NAME, "timeout_ms": NUMBER}, of which `prompt` must be there"#;
+}
+
+impl Form for ResumeRequest {
+    const SCHEMA: &'static str = "ResumeRequest";
+    const FORM: &'static str = r#"{"session": NAME, "answers": [{"pause": ID, "answer": ANSWER, "shown": DIGEST}, …]}, or {"session": NAME, "pause": ID, "answer": ANSWER, "shown": DIGEST} for one pause, where `session` and `shown` may be left out; ANSWER is {"answer": "approve"}, {"answer": "approve", "args": JSON AS TEXT}, {"answer": "approve", "for_run": true}, {"answer": "deny", "reason": TEXT}, {"answer": "give", "value": ANYTHING}, {"answer": "return", "result": RESULT}, {"answer": "extend", "by": NUMBER} or {"answer": "decline", "message": TEXT}"#;
+}
+
+impl Form for ObjectRequest {
+    const SCHEMA: &'static str = "ObjectRequest";
+    const FORM: &'static str = r#"{"prompt": TEXT, "schema": SCHEMA, "schema_name": NAME, "schema_description": TEXT, "session": NAME}, of which `prompt` and `schema` must be there"#;
+}
+
+impl Form for MessagesRequest {
+    const FORM: &'static str = "?session=NAME&limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
+}
+
+impl Form for SessionsRequest {
+    const FORM: &'static str = "?limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
+}
+
+impl Form for PausesRequest {
+    const FORM: &'static str = "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
+}
+
+/// What is wrong with a request that has not the form that it must have, and the form.
+pub(super) fn explain<T: Form>(value: Option<&Value>) -> String {
+    let faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
+    let what = if T::SCHEMA.is_empty() { "query" } else { "request" };
+    let faults = if faults.is_empty() { String::new() } else { format!(": {}", faults.join(", ")) };
+    format!("the {what} is not as it must be{faults}; hint: it is {}", T::FORM)
+}
+
+/// What the schema of a request says of a value.
+fn faults(name: &str, value: &Value) -> Vec<String> {
+    let pointer = format!("/components/schemas/{name}");
+    let document = serde_json::from_str(OPENAPI).map(Arc::new).ok();
+    let schema = document.and_then(|it| Schema::compile(it).ok()).and_then(|it| it.part(&pointer).ok());
+    let Some(Err(violations)) = schema.map(|it| it.validate(value)) else { return Vec::new() };
+    let told = violations.iter().take(MAX_FAULTS).map(|it| {
+        let at = if it.path.is_empty() { String::new() } else { format!("{}: ", it.path) };
+        format!("{at}{}", it.message).chars().take(MAX_FAULT).collect()
+    });
+    told.collect()
+}

@@ -1,0 +1,82 @@
+//! The runs that have not ended: at work, or waiting for an answer. They are kept in a file, and so outlive the program.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::Error,
+    files::{self, Sync},
+    workspace::Workspace,
+};
+
+/// The file of a workspace that names the runs that have not ended.
+const FILE: &str = "open.json";
+
+/// The runs that have not ended, by their sessions.
+#[derive(Debug, Default)]
+pub(super) struct OpenRuns {
+    runs: BTreeMap<Arc<str>, OpenRun>,
+    file: Option<PathBuf>,
+}
+
+/// A run that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OpenRun {
+    /// Since when it is at work or waits, in milliseconds since 1970-01-01 UTC.
+    pub(super) since_ms: u64,
+    /// True if it waits for an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) waits: bool,
+}
+
+impl OpenRuns {
+    /// Keeps them in a file from now on, and gives those that were at work when the program before this one ended.
+    pub(super) fn keep(&mut self, workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
+        let kept = read(workspace)?;
+        let left = kept.iter().filter(|(_, run)| !run.waits).map(|(session, _)| Arc::clone(session)).collect();
+        for (session, run) in kept {
+            self.runs.entry(session).or_insert(run);
+        }
+        self.file = Some(workspace.file(FILE));
+        Ok(left)
+    }
+
+    pub(super) fn get(&self, session: &str) -> Option<OpenRun> {
+        self.runs.get(session).copied()
+    }
+
+    /// Returns the sessions whose runs wait, after this one, and since when.
+    pub(super) fn waiting(&self, after: Option<&str>) -> impl Iterator<Item = (Arc<str>, u64)> {
+        let waits = self.runs.iter().filter(move |(session, run)| run.waits && after.is_none_or(|it| &***session > it));
+        waits.map(|(session, run)| (Arc::clone(session), run.since_ms))
+    }
+
+    /// A run of the session goes on, waits, or has ended.
+    pub(super) fn set(&mut self, session: &Arc<str>, run: Option<OpenRun>) {
+        let before = match run {
+            Some(run) => self.runs.insert(Arc::clone(session), run),
+            None => self.runs.remove(session),
+        };
+        if before == run {
+            return;
+        }
+        let Some(file) = &self.file else { return };
+        // A run goes on if that cannot be written: after a crash it is closed by the next prompt.
+        if let Err(error) = files::write_json(file, &self.runs, Sync::Program) {
+            tracing::warn!(%error, "the runs that are open were not written");
+        }
+    }
+}
+
+/// Returns the sessions of an agent whose runs wait for an answer, as its process wrote them down last.
+///
+/// # Errors
+/// `Storage` if that cannot be read.
+pub fn waiting_sessions(workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
+    Ok(read(workspace)?.into_iter().filter(|(_, run)| run.waits).map(|(session, _)| session).collect())
+}
+
+fn read(workspace: &Workspace) -> Result<BTreeMap<Arc<str>, OpenRun>, Error> {
+    Ok(files::read_json_if_any(&workspace.file(FILE))?.unwrap_or_default())
+}
