@@ -94,8 +94,10 @@ pub enum CancelBy {
     Deadline,
     /// The agent that opened this one.
     Parent,
-    /// The program that performed the run ended first.
+    /// The program that performed the run was asked to end first.
     Shutdown,
+    /// The program that performed the run was lost: it crashed or was killed.
+    Crash,
 }
 
 /// The failure of a run.
@@ -248,6 +250,7 @@ impl fmt::Display for CancelBy {
             CancelBy::Deadline => "the deadline",
             CancelBy::Parent => "the parent",
             CancelBy::Shutdown => "a shutdown",
+            CancelBy::Crash => "a crash",
         })
     }
 }

@@ -73,6 +73,12 @@ impl Pause {
         Self { id, ask, call: Some(call), key, thread, agent, path, refused: Vec::new(), deadline_ms }
     }
 
+    /// Returns the pause of a run that is asked about as a whole, under this name.
+    pub fn of_run(id: PauseId, thread: ThreadId, ask: Ask) -> Self {
+        let (agent, path) = (Arc::default(), Arc::default());
+        Self { id, ask, call: None, key: None, thread, agent, path, refused: Vec::new(), deadline_ms: None }
+    }
+
     /// It may be done, as it was asked.
     pub fn approve(&self) -> Answered {
         self.answered(Answer::approve())

@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Readiness,
     /// The process ended, and nobody had asked it to.
     Crashed,
+    /// The process is there, and does not answer.
+    Frozen,
     /// The token is wrong.
     Denied,
     /// It wants what nobody has trusted: `wants` lists it.

@@ -121,10 +121,10 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
         let engine = engine_of(workspace, options.parts.clone()).await?;
         let agent = Arc::clone(&engine.resolved().manifest.name);
         let prompter = engine.prompter();
-        prompter.keep(workspace)?;
         let heard = log.clone();
         prompter.observe(Arc::new(move |work| heard.work(work)));
         let port = HostFile::read(workspace).map_or(0, |former| former.address.port());
+        prompter.go_on(workspace, engine.resolved().manifest.on_restart)?;
         let server = Server::bind(prompter, ServerOptions::new(agent).port(port).grace(options.grace)).await?;
         let (address, token) = (server.address(), server.token().to_owned());
         let file = HostFile { pid: std::process::id(), start, address, token };

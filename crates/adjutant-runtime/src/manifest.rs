@@ -44,7 +44,7 @@ pub use amount::{Bytes, Span};
 pub use load::Loaded;
 pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec};
 pub use parts::PartNames;
-pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, SessionSpec, StoreKind, StoreSpec};
+pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, OnRestart, SessionSpec, StoreKind, StoreSpec};
 pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
 pub use resource::{DataSpec, ImageSpec};
@@ -100,6 +100,9 @@ pub struct Manifest {
     /// The place where sessions are kept.
     #[serde(skip_serializing_if = "is_default")]
     pub sessions: SessionSpec,
+    /// What becomes of runs that were at work when the program that performed them crashed: they are resumed without it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_restart: OnRestart,
     /// The facts that are remembered beyond a session, and their owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,

@@ -33,6 +33,19 @@ impl Mark {
     }
 }
 
+/// True if a process was stopped by a signal, and runs again only if another one lets it. Elsewhere than on Linux that is
+/// not known.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_stopped(id: u32) -> bool {
+    pid(id).is_some_and(|id| linux::state(id).as_deref() == Some("T"))
+}
+
+/// True if a process was stopped by a signal. Here there is no way to find out.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_stopped(_: u32) -> bool {
+    false
+}
+
 /// Kills every member of a group at once. That nobody is left is no error.
 pub(crate) fn kill_group_now(group: u32) {
     if let Some(group) = pid(group) {
@@ -99,6 +112,14 @@ mod linux {
     /// Kills those that have the mark now, and names them.
     pub(super) fn kill_once(mark: &Mark) -> Vec<Pid> {
         all().filter(|id| *id != getpid() && kill(*id, mark)).collect()
+    }
+
+    /// Returns the letter of the state that a process is in.
+    ///
+    /// Source: proc_pid_stat(5): it stands after the name in parentheses.
+    pub(super) fn state(id: Pid) -> Option<String> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).ok()?;
+        stat.rsplit(')').next()?.split_ascii_whitespace().next().map(str::to_owned)
     }
 
     /// All processes.

@@ -59,6 +59,8 @@ pub enum Reason {
     Readiness,
     /// Its process ended, and nobody had asked it to.
     Crashed,
+    /// Its process was there and did not answer: it was killed.
+    Frozen,
 }
 
 impl Status {
@@ -146,6 +148,7 @@ impl Reason {
             ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid | ErrorKind::Untrusted => Self::Config,
             ErrorKind::Readiness | ErrorKind::TimedOut => Self::Readiness,
             ErrorKind::Crashed => Self::Crashed,
+            ErrorKind::Frozen => Self::Frozen,
             ErrorKind::Missing
             | ErrorKind::Exists
             | ErrorKind::Conflict
@@ -169,6 +172,7 @@ impl Reason {
             Self::Config => ErrorKind::Config,
             Self::Readiness => ErrorKind::Readiness,
             Self::Crashed => ErrorKind::Crashed,
+            Self::Frozen => ErrorKind::Frozen,
         }
     }
 
@@ -181,6 +185,7 @@ impl Reason {
             Self::Config => "config",
             Self::Readiness => "readiness",
             Self::Crashed => "crashed",
+            Self::Frozen => "frozen",
         }
     }
 }

@@ -5,6 +5,8 @@
 mod adverse;
 #[path = "lifecycle/both.rs"]
 mod both;
+#[path = "lifecycle/crashed.rs"]
+mod crashed;
 #[path = "lifecycle/desk.rs"]
 mod desk;
 #[path = "lifecycle/found.rs"]

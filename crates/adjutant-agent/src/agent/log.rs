@@ -39,6 +39,18 @@ impl AgentLog<'_> {
         session::look(self.start(begin), claim).await
     }
 
+    /// Ends a run that a crash has cut off: its turn is closed, and it was cancelled by the crash. Nothing else is run.
+    ///
+    /// A run that waits for answers goes on waiting. A new run does the same first.
+    ///
+    /// # Errors
+    /// `Busy` if the session is running, `Journal` if the log could not be used.
+    pub async fn close(self) -> Result<(), Error> {
+        let claim = self.agent.session.claim()?;
+        let begin = Begin::run(Vec::new(), Limits::clone(&self.agent.limits));
+        session::look(self.start(begin), claim).await
+    }
+
     /// Everything that was said in the session, as of the newest run that ended.
     pub fn transcript(self) -> Transcript {
         self.agent.session.history()

@@ -13,13 +13,19 @@ use crate::{
 pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
     let mut core = claim.take().await;
     let log = core.open(&start).await?;
-    core.log = Some(log);
+    let closes = matches!(start.begin, Begin::Run { .. }) && core.is_left();
+    core.log = Some(if closes { core.close(log, &start.setup).await? } else { log });
     start.session.show(core.run.history());
     start.session.show_pauses(&core.run);
     Ok(())
 }
 
 impl Core {
+    /// True if a run was left open that waits for nobody.
+    fn is_left(&self) -> bool {
+        self.run.is_open() && self.run.pauses().next().is_none()
+    }
+
     /// The log, with its fold at hand. A fold that may be behind its log is made again.
     pub(super) async fn open(&mut self, start: &Start) -> Result<SessionWriter, Error> {
         if let Some(log) = self.log.take() {
@@ -31,8 +37,7 @@ impl Core {
         }
         let log = self.seed(log, start).await?;
         start.session.queues().restore(&self.run);
-        let left = self.run.is_open() && self.run.pauses().next().is_none();
-        if left && matches!(start.begin, Begin::Run { .. }) {
+        if self.is_left() && matches!(start.begin, Begin::Run { .. }) {
             return self.close(log, &start.setup).await;
         }
         Ok(log)
@@ -50,10 +55,10 @@ impl Core {
         Ok((SessionWriter::new(log, id.clone(), journal, fold.threads, Session::of_child), fold.told))
     }
 
-    /// Ends a run that the program before this one, or a dropped future, has left open.
+    /// Ends a run that the program before this one, or a runtime that was shut down, has left open: it was lost.
     async fn close(&mut self, log: SessionWriter, setup: &Arc<Setup>) -> Result<SessionWriter, Error> {
         let mut executor = self.quiet_port(setup, log);
-        commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
+        commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Crash }]).await?;
         drive(&mut self.run, &mut executor).await?;
         self.events = Some(executor.take_events());
         executor.saved_writer().await

@@ -41,8 +41,17 @@ impl AgentStanding {
             is_hosted,
         };
         if is_hosted {
-            if let Some(status) = asked(entry).await {
-                standing.status = status;
+            match asked(entry).await {
+                Some(status) => standing.status = status,
+                // Once more: a process that is busy answers late.
+                None if standing.status.is_up() => match asked(entry).await {
+                    Some(status) => standing.status = status,
+                    None if workspace.is_hosted().unwrap_or(false) => {
+                        standing.status = Status::failed(Reason::Frozen, "its process does not answer");
+                    }
+                    None => {}
+                },
+                None => {}
             }
         } else if standing.status.is_up() && !home.is_operated().unwrap_or(false) {
             let crashed = || Status::failed(Reason::Crashed, "its process has ended");

@@ -172,13 +172,15 @@ impl Launcher for Tasks {
         let lock = blocking(move || host.lock_host()).await?;
         let lookup = Arc::clone(&self.options.credentials);
         let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
+        let on_restart = prepared.resolved.manifest.on_restart;
         let prompter = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(stopped()),
             built = (self.options.build)(prepared, workspace.clone(), credentials) => built?,
         };
-        prompter.keep(&workspace)?;
+        // Before anything goes on: that is told too.
         let runs = prompter.runs();
+        prompter.go_on(&workspace, on_restart)?;
         Ok(Box::new(AgentTask { prompter, runs, grace: self.options.grace, _lock: lock }))
     }
 

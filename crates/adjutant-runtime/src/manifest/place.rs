@@ -52,6 +52,19 @@ pub enum StoreKind {
     Memory,
 }
 
+/// What becomes of a run that was at work when the program that performed it crashed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRestart {
+    /// It goes on: calls whose end nobody saw are made again only if they may be.
+    #[default]
+    Resume,
+    /// It is cancelled.
+    Cancel,
+    /// It waits until somebody approves that it goes on, or denies it.
+    Ask,
+}
+
 /// The events that the records of a session survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

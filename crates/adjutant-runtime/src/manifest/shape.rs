@@ -11,7 +11,7 @@ use super::{
 /// The fields that only a file has.
 pub(super) const FILE_FIELDS: [&str; 2] = ["extends", "include"];
 /// The fields of a manifest.
-pub(super) const MANIFEST_FIELDS: [&str; 18] = [
+pub(super) const MANIFEST_FIELDS: [&str; 19] = [
     "adjutant",
     "name",
     "description",
@@ -25,6 +25,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 18] = [
     "skill_folders",
     "data",
     "sessions",
+    "on_restart",
     "memory",
     "board",
     "notes",

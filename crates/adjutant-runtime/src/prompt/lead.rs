@@ -72,13 +72,25 @@ impl Lead {
         }))
     }
 
-    /// Returns what the run of the session waits for.
-    pub(super) async fn pauses(&self) -> Result<Vec<Arc<Pause>>, Error> {
-        let agent = match self {
+    /// Returns the agent whose turn it is in the session.
+    async fn active(&self) -> Result<Option<&Agent>, Error> {
+        Ok(match self {
             Lead::Agent(agent) => Some(agent),
             Lead::HandoffChain(chain) => chain.agent(&chain.active().await.map_err(told::of_chain)?),
-        };
-        let Some(agent) = agent else { return Ok(Vec::new()) };
+        })
+    }
+
+    /// Ends the run that a crash has cut off.
+    pub(super) async fn close(&self) -> Result<(), Error> {
+        match self.active().await? {
+            Some(agent) => agent.log().close().await.map_err(told::of_agent),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what the run of the session waits for.
+    pub(super) async fn pauses(&self) -> Result<Vec<Arc<Pause>>, Error> {
+        let Some(agent) = self.active().await? else { return Ok(Vec::new()) };
         let is_open = opened(agent).await?;
         Ok(if is_open { agent.log().pauses() } else { Vec::new() })
     }

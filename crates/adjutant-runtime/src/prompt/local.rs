@@ -2,8 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Journal, LogId, Pause, Sessions};
-use adjutant_llm::{Model, Options};
+use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Sessions};
+use adjutant_llm::{Model, Options, ThreadId};
+use adjutant_tool::{Answer, Ask};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -11,16 +12,21 @@ use tokio::sync::watch;
 use super::{
     EventStream, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
     PromptReply, PromptRequest, Prompter, ResumeRequest, SessionPage, SessionTable, SessionsRequest, WaitingPause,
-    history, object, session, told,
+    history, object,
+    open::OpenState,
+    session, told,
     work::{Observer, RunStream, SessionSlot},
 };
 use crate::{
     error::{Error, ErrorKind},
+    manifest::OnRestart,
     workspace::Workspace,
 };
 
 /// The session of prompts that name none, for an agent that is not from a manifest.
 const DEFAULT_SESSION: &str = "main";
+/// The number of times that a run goes on by itself after crashes of its program.
+const MAX_RESUMED: u32 = 3;
 
 /// A prompter for agents in this process. Cheap to clone; clones share the sessions.
 ///
@@ -77,13 +83,53 @@ impl LocalPrompter {
         self.0.table.observe(observer);
     }
 
-    /// Writes down beside an agent from now on which runs have not ended, so that those that wait are found after a
-    /// restart; gives the sessions whose runs were at work when the program before this one ended.
+    /// Writes down beside an agent from now on which runs have not ended, and does with those that a crash has cut off as
+    /// its manifest says. Nothing is asked of it before.
     ///
     /// # Errors
     /// `Storage` if what was written down cannot be read.
-    pub(crate) fn keep(&self, workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
-        self.0.table.open().keep(workspace)
+    pub(crate) fn go_on(&self, workspace: &Workspace, on_restart: OnRestart) -> Result<(), Error> {
+        for (session, resumed) in self.0.table.open().keep(workspace)? {
+            // A run that brings its program down is not begun for ever.
+            let cancels = match on_restart {
+                OnRestart::Resume if resumed < MAX_RESUMED => false,
+                OnRestart::Resume | OnRestart::Ask => continue,
+                OnRestart::Cancel => true,
+            };
+            // Its place is taken before anybody can prompt.
+            let sat = self.sit(&session);
+            let prompter = self.clone();
+            tokio::spawn(async move {
+                let ended = match sat {
+                    Ok(sat) => prompter.again(&session, sat, cancels).await,
+                    Err(error) => Err(error),
+                };
+                match ended {
+                    Ok(()) => {}
+                    // It had ended, and that was not noted.
+                    Err(error) if error.kind() == ErrorKind::Conflict => prompter.0.table.open().set(&session, None),
+                    Err(error) => tracing::warn!(%session, %error, "a run that a crash has cut off did not go on"),
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Goes on with a run that a crash has cut off, to its end; or ends it.
+    async fn again(&self, session: &Arc<str>, sat: (SessionSlot, Lead), cancels: bool) -> Result<(), Error> {
+        let (mut slot, lead) = sat;
+        if cancels {
+            lead.close().await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            self.0.table.open().set(session, None);
+            return Ok(());
+        }
+        let run = lead.resume(Vec::new()).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        RunStream::begin(run, slot, None).await?.finish().await.map(drop)
+    }
+
+    /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
+    fn is_left(&self, session: &str) -> bool {
+        self.0.table.open().get(session).is_some_and(|run| run.state == OpenState::Left)
     }
 
     /// Takes no more prompts, wishes every run to stop, and waits until they have; those that still run after this time
@@ -101,7 +147,7 @@ impl LocalPrompter {
 
     async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
         check_prompt(&request.prompt)?;
-        let (mut slot, lead) = self.sit(session)?;
+        let (mut slot, lead) = self.sit_anew(session)?;
         let run = lead.prompt(&request.prompt).inspect_err(|error| slot.end(Err(error.clone())))?;
         RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
     }
@@ -110,15 +156,32 @@ impl LocalPrompter {
     async fn object_in(&self, session: &Arc<str>, request: ObjectRequest) -> Result<Value, Error> {
         let prompt = Arc::clone(&request.prompt);
         let output = object::output(request)?;
-        let (mut slot, lead) = self.sit(session)?;
+        let (mut slot, lead) = self.sit_anew(session)?;
         let run = lead.object(&prompt, output).inspect_err(|error| slot.end(Err(error.clone())))?;
         object::of_result(&RunStream::begin(run, slot, None).await?.finish().await?)
+    }
+
+    /// Takes a session for a new run.
+    fn sit_anew(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
+        if self.is_left(session) {
+            let message = format!(
+                "a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on"
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        self.sit(session)
     }
 
     /// Returns what a session waits for.
     async fn waiting(&self, session: &Arc<str>) -> Result<Vec<WaitingPause>, Error> {
         let table = &self.0.table;
         let _looking = table.looking.lock().await;
+        if self.is_left(session) {
+            let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
+            let pause = Arc::new(left(session));
+            let session = Arc::clone(session);
+            return Ok(vec![WaitingPause { session, since_ms, digest: pause.digest(), pause }]);
+        }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
         let pauses = lead.pauses().await?;
         table.forget();
@@ -155,11 +218,19 @@ impl Prompter for LocalPrompter {
         Ok(Box::pin(self.begin(&request, &session).await?))
     }
 
-    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
+    async fn resume(&self, mut request: ResumeRequest) -> Result<EventStream, Error> {
         let session = self.session_of(request.session.as_ref());
         let looking = self.0.table.looking.lock().await;
         let (mut slot, lead) = self.sit(&session)?;
         drop(looking);
+        if self.is_left(&session) {
+            let goes_on = goes_on(&session, &request.answers).inspect_err(|error| slot.end(Err(error.clone())))?;
+            request.answers.clear();
+            if !goes_on {
+                let posted = self.0.sessions.journal().post(&LogId::from(&*session), Post::Cancel).await;
+                posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
+            }
+        }
         let run = lead.resume(request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
         Ok(Box::pin(RunStream::begin(run, slot, None).await?))
     }
@@ -212,6 +283,27 @@ impl Prompter for LocalPrompter {
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         history::sessions(&self.0.sessions, &request).await
+    }
+}
+
+/// What is asked about a run that a crash has cut off.
+fn left(session: &str) -> Pause {
+    let ask = Ask::approval("a crash has cut off the run; may it go on?");
+    Pause::of_run(PauseId(format!("crash/{session}").into()), ThreadId::from(session), ask)
+}
+
+/// Reads the answer to that: whether it goes on, or is cancelled.
+fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
+    let (pause, invalid) = (left(session), |why: String| Err(Error::new(ErrorKind::Invalid, why)));
+    let one = match answers {
+        [one] if one.pause == pause.id => one,
+        _ => return invalid(format!("what waits is {} alone: an approval or a denial", pause.id)),
+    };
+    match (pause.differs(one.shown), &one.answer) {
+        (Some(why), _) => invalid(why),
+        (None, Answer::Approve { args: None, .. }) => Ok(true),
+        (None, Answer::Deny { .. }) => Ok(false),
+        (None, _) => invalid(format!("{} is approved or denied", pause.id)),
     }
 }
 

@@ -23,20 +23,37 @@ pub(super) struct OpenRuns {
 /// A run that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenRun {
-    /// Since when it is at work or waits, in milliseconds since 1970-01-01 UTC.
+    /// Since when it stands so, in milliseconds since 1970-01-01 UTC.
     pub(super) since_ms: u64,
-    /// True if it waits for an answer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) waits: bool,
+    pub(super) state: OpenState,
+    /// How often it went on after a crash.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) resumed: u32,
+}
+
+/// The state of a run that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OpenState {
+    Working,
+    /// It waits for an answer.
+    Waiting,
+    /// A crash has cut it off, and somebody is to say whether it goes on.
+    Left,
 }
 
 impl OpenRuns {
-    /// Keeps them in a file from now on, and gives those that were at work when the program before this one ended.
-    pub(super) fn keep(&mut self, workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
+    /// Keeps them in a file from now on, and gives those that were cut off when the program
+    /// before this one ended, with how often that happened to each before.
+    pub(super) fn keep(&mut self, workspace: &Workspace) -> Result<Vec<(Arc<str>, u32)>, Error> {
         let kept = read(workspace)?;
-        let left = kept.iter().filter(|(_, run)| !run.waits).map(|(session, _)| Arc::clone(session)).collect();
+        let mut left = Vec::new();
         for (session, run) in kept {
-            self.runs.entry(session).or_insert(run);
+            let run = self.runs.entry(Arc::clone(&session)).or_insert(run);
+            if run.state != OpenState::Waiting {
+                run.state = OpenState::Left;
+                left.push((session, run.resumed));
+            }
         }
         self.file = Some(workspace.file(FILE));
         Ok(left)
@@ -48,11 +65,23 @@ impl OpenRuns {
 
     /// Returns the sessions whose runs wait, after this one, and since when.
     pub(super) fn waiting(&self, after: Option<&str>) -> impl Iterator<Item = (Arc<str>, u64)> {
-        let waits = self.runs.iter().filter(move |(session, run)| run.waits && after.is_none_or(|it| &***session > it));
+        let waits =
+            self.runs.iter().filter(move |(session, run)| run.waits() && after.is_none_or(|it| &***session > it));
         waits.map(|(session, run)| (Arc::clone(session), run.since_ms))
     }
 
-    /// A run of the session goes on, waits, or has ended.
+    /// A run of the session is at work, for the first time or again.
+    pub(super) fn work(&mut self, session: &Arc<str>, since_ms: u64) {
+        let resumed = self.get(session).filter(|run| run.state == OpenState::Left).map_or(0, |run| run.resumed + 1);
+        self.set(session, Some(OpenRun { since_ms, state: OpenState::Working, resumed }));
+    }
+
+    /// The run of the session waits.
+    pub(super) fn wait(&mut self, session: &Arc<str>, since_ms: u64) {
+        self.set(session, Some(OpenRun { since_ms, state: OpenState::Waiting, resumed: 0 }));
+    }
+
+    /// The run of the session stands so, or has ended.
     pub(super) fn set(&mut self, session: &Arc<str>, run: Option<OpenRun>) {
         let before = match run {
             Some(run) => self.runs.insert(Arc::clone(session), run),
@@ -69,12 +98,24 @@ impl OpenRuns {
     }
 }
 
+impl OpenRun {
+    /// True if it goes on only when somebody says so.
+    pub(super) fn waits(self) -> bool {
+        self.state != OpenState::Working
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 /// Returns the sessions of an agent whose runs wait for an answer, as its process wrote them down last.
 ///
 /// # Errors
 /// `Storage` if that cannot be read.
 pub fn waiting_sessions(workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
-    Ok(read(workspace)?.into_iter().filter(|(_, run)| run.waits).map(|(session, _)| session).collect())
+    Ok(read(workspace)?.into_iter().filter(|(_, run)| run.waits()).map(|(session, _)| session).collect())
 }
 
 fn read(workspace: &Workspace) -> Result<BTreeMap<Arc<str>, OpenRun>, Error> {

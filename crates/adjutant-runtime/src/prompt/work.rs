@@ -15,12 +15,7 @@ use futures_util::StreamExt;
 use tokio::{sync::watch, time::Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{
-    Lead,
-    lead::LeadRun,
-    open::{OpenRun, OpenRuns},
-    told,
-};
+use super::{Lead, lead::LeadRun, open::OpenRuns, told};
 use crate::error::{Error, ErrorKind};
 
 /// The largest number of sessions that are kept open while nobody works in them.
@@ -205,10 +200,10 @@ impl SessionSlot {
         }
     }
 
-    /// The run is at work, or waits, since then; without a time it has ended.
-    fn stands(&self, run: Option<OpenRun>) {
+    /// Notes where the run stands.
+    fn note(&self, note: impl FnOnce(&mut OpenRuns, &Arc<str>)) {
         if let Some(session) = &self.session {
-            self.table.open().set(session, run);
+            note(&mut self.table.open(), session);
         }
     }
 
@@ -226,7 +221,7 @@ impl Drop for SessionSlot {
             None => {
                 // Nobody wants it any more: it is cancelled, and not begun again after a crash.
                 if self.has_begun {
-                    self.stands(None);
+                    self.note(|open, session| open.set(session, None));
                 }
                 (None, None)
             }
@@ -267,7 +262,7 @@ impl RunStream {
         };
         if !is_over {
             stream.slot.has_begun = true;
-            stream.slot.stands(Some(OpenRun { since_ms: begun.at_ms, waits: false }));
+            stream.slot.note(|open, session| open.work(session, begun.at_ms));
         }
         stream.first.extend(first.into_iter().chain(second));
         Ok(stream)
@@ -304,7 +299,7 @@ impl RunStream {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some(event)) => {
                 if matches!(event.kind, EventKind::RunPaused { .. }) && event.who.depth == 0 {
-                    self.slot.stands(Some(OpenRun { since_ms: event.at_ms, waits: true }));
+                    self.slot.note(|open, session| open.wait(session, event.at_ms));
                 }
                 Poll::Ready(Some(Ok(event)))
             }
@@ -312,7 +307,7 @@ impl RunStream {
                 Ok(result) => {
                     self.run = None;
                     if !matches!(result.outcome, Outcome::Paused { .. }) {
-                        self.slot.stands(None);
+                        self.slot.note(|open, session| open.set(session, None));
                     }
                     self.slot.end(Ok(result));
                     Poll::Ready(None)

@@ -182,14 +182,14 @@ impl DownReason {
         match reason {
             Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => DownReason::Heals,
             Reason::Config => DownReason::Stays,
-            Reason::Crashed => DownReason::Crash,
+            Reason::Crashed | Reason::Frozen => DownReason::Crash,
         }
     }
 
     /// Returns the reason that an error at a start stands for.
     pub(super) fn of_kind(kind: ErrorKind) -> Self {
         match kind {
-            ErrorKind::Crashed => DownReason::Crash,
+            ErrorKind::Crashed | ErrorKind::Frozen => DownReason::Crash,
             ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => DownReason::Stays,
             _ => DownReason::Heals,
         }

@@ -53,6 +53,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         skill_folders,
         data,
         sessions: SessionSpec { store: StoreSpec { kind: _, path, url_variable }, durability: _, default_session: _ },
+        on_restart: _,
         memory,
         board,
         notes,

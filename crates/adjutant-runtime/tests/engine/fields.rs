@@ -6,7 +6,7 @@ use adjutant_runtime::Manifest;
 use serde_json::Value;
 
 /// The files that hold the tests.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     include_str!("agents.rs"),
     include_str!("around.rs"),
     include_str!("bounds.rs"),
@@ -18,6 +18,7 @@ const SOURCES: [&str; 11] = [
     include_str!("ruled.rs"),
     include_str!("stubborn.rs"),
     include_str!("toolboxes.rs"),
+    include_str!("../lifecycle/crashed.rs"),
 ];
 
 /// Each field, and the test that fails when it has no effect.
@@ -96,6 +97,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("Manifest.models", "model_of_the_manifest_is_known_by_what_it_says"),
     ("Manifest.name", "what_an_operator_is_shown_is_kept_as_it_was"),
     ("Manifest.notes", "notes_of_the_manifest_are_shared_by_its_agents"),
+    ("Manifest.on_restart", "run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says"),
     ("Manifest.process_tools", "program_is_shown_as_the_manifest_describes_it"),
     ("Manifest.providers", "provider_of_the_manifest_is_asked_with_its_key"),
     ("Manifest.sessions", "sessions_are_kept_in_a_database_of_the_workspace"),

@@ -4,6 +4,7 @@ use std::{fs, future::pending, os::unix::fs::OpenOptionsExt};
 
 use adjutant_runtime::{
     Reason, Status, Workspace,
+    host::{self, HostOptions},
     http::{Server, ServerOptions},
     prompt::LocalPrompter,
 };
@@ -29,6 +30,7 @@ async fn acts_as_a_host_when_started_as_one() {
             serve(&workspace, start, answering(&[])).await;
             pending().await
         }
+        "engine" => host::run(workspace, HostOptions::new()).await.expect("it ends when it is asked to"),
         "fail" => {
             eprintln!("no luck today");
             std::process::exit(7);

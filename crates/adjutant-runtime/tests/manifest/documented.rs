@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 29] = [
+const TABLES: [(&str, &str); 30] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -39,6 +39,7 @@ const TABLES: [(&str, &str); 29] = [
     ("Choices: `access.default`, `then`", "Approval"),
     ("Choices: `mode`", "AccessMode"),
     ("Choices: `at_limit`", "LimitEnd"),
+    ("Choices: `on_restart`", "OnRestart"),
     ("Choices: `thinking`", "Effort"),
 ];
 

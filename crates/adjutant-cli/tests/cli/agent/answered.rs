@@ -72,7 +72,7 @@ fn answer_is_refused_when_it_fits_nothing_that_waits() {
         (&["approve", "ada", &format!("{id}@{}", "0".repeat(32))], "error: what waits is not what was shown: "),
         (&["approve", "ada", "--edit", "[]"], "error: the arguments of a call are a JSON object: []\n"),
         (&["approve", "ada", "--edit", "{"], "error: the arguments of a call are a JSON object: {\ncaused by: "),
-        (&["answer", "ada", "--text", "yes"], &format!("error: the answer does not fit: {id}: ")),
+        (&["answer", "ada", "--text", "yes"], &format!("error: the answer does not fit: {id}\ncaused by: ")),
         (&["approve", "bob"], "error: there is no agent bob in "),
     ];
     for (args, told) in cases {

@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    pin::Pin,
     sync::Arc,
     time::Duration,
 };
@@ -25,12 +26,18 @@ use crate::{
     files,
     host::HostFile,
     http::{Client, StatusStream},
+    processes,
 };
 
 /// The interval at which the size of logs is looked at.
 const ROTATION: Duration = Duration::from_secs(1);
 /// The pause before a status that nobody told is asked for again.
 const AGAIN: Duration = Duration::from_millis(50);
+/// The time between two questions whether a process answers, and the longest time that its answer may take.
+const BEAT: Duration = Duration::from_secs(1);
+const ANSWER: Duration = Duration::from_secs(2);
+/// The number of answers that a process may miss; one that was stopped by a signal is not waited for so long.
+const MISSES: u32 = 5;
 /// The largest number of log lines that the message of a failure holds.
 const TOLD_LINES: usize = 10;
 /// The largest number of characters of each of them.
@@ -145,9 +152,13 @@ impl Processes {
                 exit = child.wait() => return Err(self.not_begun(workspace, child, &exit)),
                 () = tokio::time::sleep_until(look.min(late)) => {}
             }
-            let tried = tokio::time::timeout_at(late, probe(workspace, child.start)).await;
+            let within = late.min(Instant::now() + BEAT + ANSWER);
+            let tried = tokio::time::timeout_at(within, probe(workspace, child.start)).await;
             if let Ok(Some(ready)) = tried {
                 return Ok(ready);
+            }
+            if begun.elapsed() > BEAT + ANSWER && processes::is_stopped(child.pid) {
+                return Err(Error::new(ErrorKind::Frozen, "its process was stopped by a signal before it was ready"));
             }
             if Instant::now() >= late {
                 let message = format!("not ready after {} ms", self.options.readiness.as_millis());
@@ -178,7 +189,8 @@ impl Processes {
         rotation.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (logs, address) = (self.logs(&workspace), host.address);
         let grace = self.options.grace;
-        Host { workspace, child, client, address, statuses: None, rotation, logs, grace }
+        let frozen = Box::pin(frozen(client.clone(), child.pid));
+        Host { workspace, child, client, address, statuses: None, rotation, frozen, logs, grace }
     }
 
     async fn end(&self, workspace: &Workspace, child: &mut Child, client: Option<&Client>) -> Result<(), Error> {
@@ -239,6 +251,8 @@ struct Host {
     address: SocketAddr,
     statuses: Option<StatusStream>,
     rotation: Interval,
+    /// Tells why the process is frozen, once it is.
+    frozen: Pin<Box<dyn Future<Output = String> + Send>>,
     logs: Logs,
     grace: Duration,
 }
@@ -250,6 +264,7 @@ impl LiveAgent for Host {
             tokio::select! {
                 biased;
                 exit = self.child.wait() => return Happening::Ended(self.ended(&exit).await),
+                why = &mut self.frozen => return Happening::Ended(self.thaw(why).await),
                 status = told(&self.client, &mut self.statuses) => return Happening::Status(status),
                 _ = self.rotation.tick() => {
                     let logs = self.logs.clone();
@@ -275,6 +290,13 @@ impl LiveAgent for Host {
 }
 
 impl Host {
+    /// Ends a process that does not answer.
+    async fn thaw(&mut self, why: String) -> Result<(), Error> {
+        self.logs.note(&format!("adjutant: {why}: it is killed"));
+        self.child.kill().await?;
+        Err(Error::new(ErrorKind::Frozen, why))
+    }
+
     /// Returns the outcome of the process: the one that it told itself, or a crash.
     async fn ended(&mut self, exit: &Exit) -> Result<(), Error> {
         self.child.sweep().await?;
@@ -291,6 +313,23 @@ impl Host {
                 self.logs.note(&format!("adjutant: {words}"));
                 Err(Error::new(ErrorKind::Crashed, message))
             }
+        }
+    }
+}
+
+/// Asks a process whether it answers until it does not, and tells why it counts as frozen. A process that is busy answers
+/// late; one that has ended is not its business.
+async fn frozen(client: Client, pid: u32) -> String {
+    let mut misses = 0;
+    loop {
+        tokio::time::sleep(BEAT).await;
+        // A connection that is refused is an answer: somebody else sees the end of the process.
+        misses = if tokio::time::timeout(ANSWER, client.ready()).await.is_ok() { 0 } else { misses + 1 };
+        if misses > 0 && processes::is_stopped(pid) {
+            return "its process was stopped by a signal and does not answer".to_owned();
+        }
+        if misses >= MISSES {
+            return format!("its process did not answer, {MISSES} times");
         }
     }
 }

@@ -1,0 +1,174 @@
+//! Runs that a crash has cut off, and hosts that do not answer.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use adjutant_agent::Answered;
+use adjutant_runtime::{
+    Backend, ErrorKind, Instance, Prompter, Reason, Resolved, Status, Workspace,
+    backend::{InProcess, InProcessOptions},
+    prompt::{MessagesRequest, PausesRequest, PromptRequest, ResumeRequest, WaitingPause},
+};
+use futures_util::StreamExt;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::desk::{GOOD, LONG, Manner, Place, created, kill, pid, place, process, resolved, until};
+
+const PROMPT: &str = "Run `echo once >> tries; while [ ! -e open ]; do sleep 0.02; done; echo opened`";
+
+/// An agent that runs what it is told to; a command that was cut off may be run again.
+fn worker(on_restart: &str) -> Resolved {
+    let parameters = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+    let tool = json!({
+        "name": "run_command", "description": "Runs a command.", "binary": "/bin/sh", "args": ["-c", "{command}"],
+        "parameters": parameters, "repeatable": true,
+    });
+    let agent = json!({"name": "clerk", "model": "offline/planner", "tools": ["run_command"]});
+    let manifest = json!({
+        "name": "clerk", "entry_agent": "clerk", "agents": [agent], "process_tools": [tool], "on_restart": on_restart,
+    });
+    resolved(manifest, &[])
+}
+
+fn tries(workspace: &Workspace) -> usize {
+    fs::read_to_string(workspace.work().join("tries")).unwrap_or_default().lines().count()
+}
+
+fn open(workspace: &Workspace) {
+    fs::write(workspace.work().join("open"), "").expect("it can be written");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("it is there").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() { copy(&from, &to) } else { drop(fs::copy(&from, &to)) }
+    }
+}
+
+/// An agent whose program was lost while it worked, begun again. What it was before the crash goes with the folder.
+struct Crashed {
+    agent: Arc<dyn Instance>,
+    _folder: Place,
+    _backends: Vec<Arc<dyn Backend>>,
+    _former: Option<Arc<dyn Instance>>,
+}
+
+async fn at_work(backend: &dyn Backend, on_restart: &str) -> Arc<dyn Instance> {
+    let agent = backend.create(Uuid::new_v4(), worker(on_restart)).await.expect("it is created");
+    agent.start().await.expect("it begins");
+    let prompter = agent.prompter().await.expect("it can be asked");
+    tokio::spawn(async move { prompter.prompt(PromptRequest::new(PROMPT)).await });
+    let workspace = agent.workspace();
+    until("the command runs", || tries(&workspace) == 1).await;
+    agent
+}
+
+async fn crashed(is_process: bool, on_restart: &str) -> Crashed {
+    let (folder, host, home) = place(&Manner { before: "", does: "engine" });
+    if is_process {
+        let backend: Arc<dyn Backend> = Arc::new(process(&home, &host));
+        let agent = at_work(&*backend, on_restart).await;
+        kill(pid(&agent.workspace()));
+        let failed = |status: &Status| status.reason() == Some(Reason::Crashed);
+        agent.watch().wait_for_within(LONG, failed).await.expect("its end is seen");
+        agent.start().await.expect("it begins again");
+        return Crashed { agent, _folder: folder, _backends: vec![backend], _former: None };
+    }
+    let here: Arc<dyn Backend> = Arc::new(InProcess::new(&home, InProcessOptions::new()));
+    let first = at_work(&*here, on_restart).await;
+    // What a crash leaves: the folder as it is now.
+    let after = folder.path().join("after");
+    copy(&home, &after);
+    open(&first.workspace());
+    let there: Arc<dyn Backend> = Arc::new(InProcess::new(&after, InProcessOptions::new()));
+    let agent = Arc::clone(&there.load().await.expect("it is found").instances[0]);
+    assert_eq!(agent.status().reason(), Some(Reason::Crashed));
+    agent.start().await.expect("it begins again");
+    Crashed { agent, _folder: folder, _backends: vec![here, there], _former: Some(first) }
+}
+
+async fn waiting(prompter: &dyn Prompter) -> Vec<WaitingPause> {
+    prompter.pauses(PausesRequest::new()).await.expect("they are listed").pauses
+}
+
+/// The run goes on, calls the tool once more, and answers.
+async fn ends_well(agent: &dyn Instance, prompter: &dyn Prompter) {
+    let workspace = agent.workspace();
+    until("the command runs again", || tries(&workspace) == 2).await;
+    open(&workspace);
+    loop {
+        let page = prompter.messages(MessagesRequest::new()).await.expect("there is a session");
+        let told: Vec<&str> = page.messages.iter().map(|message| &*message.role).collect();
+        if told == ["user", "tool", "assistant"] {
+            break;
+        }
+        assert!(told.len() < 3, "{:?}", page.messages);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    agent.watch().wait_for_within(LONG, |status| *status == Status::Ready).await.expect("it works no more");
+}
+
+/// The run does not go on, and the session takes prompts.
+async fn ends_there(agent: &dyn Instance, prompter: &dyn Prompter) {
+    let mut asked = prompter.prompt(PromptRequest::new("Who are you?")).await;
+    while asked.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        asked = prompter.prompt(PromptRequest::new("Who are you?")).await;
+    }
+    asked.expect("the session is free");
+    agent.watch().wait_for_within(LONG, |status| *status == Status::Ready).await.expect("it works no more");
+    assert_eq!(tries(&agent.workspace()), 1);
+}
+
+#[tokio::test]
+async fn run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says() {
+    for (is_process, on_restart, answer) in [
+        (false, "resume", None),
+        (true, "resume", None),
+        (false, "cancel", None),
+        (true, "cancel", None),
+        (false, "ask", Some(true)),
+        (true, "ask", Some(true)),
+        (false, "ask", Some(false)),
+        (true, "ask", Some(false)),
+    ] {
+        let crashed = crashed(is_process, on_restart).await;
+        let agent = &crashed.agent;
+        let prompter = agent.prompter().await.expect("it can be asked");
+        if let Some(approves) = answer {
+            let [asked] = &waiting(&*prompter).await[..] else { panic!("one run is asked about") };
+            assert_eq!((&*asked.session, &*asked.pause.id.0), ("main", "crash/main"));
+            let refused = prompter.prompt(PromptRequest::new("And?")).await.expect_err("it waits");
+            assert_eq!(refused.kind(), ErrorKind::Conflict);
+            let wrong = ResumeRequest::new(vec![Answered { pause: asked.pause.id.clone(), ..asked.pause.answer(5) }]);
+            assert_eq!(prompter.resume(wrong).await.err().map(|error| error.kind()), Some(ErrorKind::Invalid));
+            let given = if approves { asked.pause.approve() } else { asked.pause.deny("") };
+            let events = prompter.resume(ResumeRequest::new(vec![given])).await.expect("it is answered");
+            tokio::spawn(events.for_each(|_| async {}));
+        }
+        match (on_restart, answer) {
+            ("resume", _) | (_, Some(true)) => ends_well(&**agent, &*prompter).await,
+            _ => ends_there(&**agent, &*prompter).await,
+        }
+        assert_eq!(waiting(&*prompter).await, []);
+        agent.remove().await.expect("it goes");
+    }
+}
+
+#[tokio::test]
+async fn host_that_is_stopped_by_a_signal_has_failed_as_frozen_within_seconds() {
+    let (_folder, host, home) = place(&GOOD);
+    let backend = process(&home, &host);
+    let agent = created(&backend, "clerk").await;
+    agent.start().await.expect("it begins");
+    let stopped = rustix::process::Pid::from_raw(pid(&agent.workspace()).cast_signed()).expect("not 0");
+    rustix::process::kill_process(stopped, rustix::process::Signal::STOP).expect("it is there");
+    let within = Duration::from_secs(12);
+    let status = agent.watch().wait_for_within(within, |status| !status.is_up()).await.expect("it is seen");
+    assert_eq!(status.to_string(), "failed (frozen): its process was stopped by a signal and does not answer");
+    agent.start().await.expect("it begins again");
+    let reply = agent.prompter().await.expect("it can be asked").prompt(PromptRequest::new("Is it so?")).await;
+    assert_eq!(reply.expect("it answers").text, "Yes.");
+    agent.remove().await.expect("it goes");
+}
