@@ -10,6 +10,7 @@ mod logs;
 pub(crate) mod place;
 mod reach;
 mod standing;
+pub(crate) mod update;
 
 use crate::{args::agent::Agent, exit::Exit, problem::Problem, work::work};
 
@@ -21,6 +22,7 @@ pub(crate) fn agent(command: Agent) -> Result<Exit, Problem> {
         Agent::Start(args) => work(reach::reach(&args, Wish::Start)),
         Agent::Stop(args) => work(reach::reach(&args, Wish::Stop)),
         Agent::Restart(args) => work(reach::reach(&args, Wish::Restart)),
+        Agent::Update(args) => work(update::update(&args)),
         Agent::Rm(args) => work(reach::reach(&args, Wish::Remove)),
         Agent::Ps(args) => work(list::ps(&args)),
         Agent::Status(args) => work(list::status(&args)),

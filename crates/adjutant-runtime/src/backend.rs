@@ -13,7 +13,7 @@ use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::{Error, Prompter, Resolved, Status, Workspace};
+use crate::{Changes, Error, Prompter, Resolved, Status, Workspace};
 
 pub use in_process::{InProcess, InProcessOptions};
 pub use logs::{LogLimits, LogLines, Logs};
@@ -111,6 +111,13 @@ pub trait Instance: Send + Sync {
     /// `Pull` if a file is missing or is not what was pinned, `Init` or `Storage` if the workspace could not be made, `Closed`
     /// if it was stopped meanwhile.
     async fn prepare(&self) -> Result<(), Error>;
+
+    /// Makes it anew of another manifest of the same name, and keeps sessions, memories, boards, notes and what lies in its
+    /// working folder. One that runs is stopped and started with it; if that start fails, what ran before runs again.
+    ///
+    /// # Errors
+    /// `Invalid` if the name is another one, `Init` if the start failed; as `prepare`, and nothing has changed then.
+    async fn update(&self, resolved: Resolved) -> Result<Changes, Error>;
 
     /// Prepares if that was not done, begins, and waits for its end. An end that was asked for is no error.
     ///

@@ -1,8 +1,10 @@
 //! The folder of one agent: what is where, and how it is made.
 
+mod changes;
 mod copying;
 mod lock;
 mod prepare;
+mod update;
 mod verify;
 
 use std::{
@@ -22,8 +24,10 @@ use crate::{
     status::Status,
 };
 
+pub use changes::Changes;
 pub use lock::Lock;
 pub(crate) use prepare::{clear, prepare};
+pub use update::UpdateFile;
 
 /// The folder of one agent.
 ///
@@ -37,6 +41,7 @@ pub(crate) use prepare::{clear, prepare};
 /// | `host.json` | pid, address and token of the process that runs it; only its owner can read it |
 /// | `host.lock` | locked by the process that runs it, for as long as it lives |
 /// | `life.lock` | locked by whoever prepares, starts or removes it, meanwhile |
+/// | `.update/`, `.former/`, `updated.json` | an update that the next start puts in its place; what it took the place of, until a start has succeeded; how the last one ended |
 /// | `context/`, `skills/` | copies of the files that the agents are told |
 /// | `work/` | the working folder, with the files of `data` |
 /// | `state/` | sessions, memories, boards, notes |

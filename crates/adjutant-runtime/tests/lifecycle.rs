@@ -19,5 +19,7 @@ mod logs;
 mod provenance;
 #[path = "lifecycle/status.rs"]
 mod status;
+#[path = "lifecycle/updated.rs"]
+mod updated;
 #[path = "lifecycle/workspace.rs"]
 mod workspace;

@@ -116,6 +116,6 @@ fn overrides(changes: &Changes) -> Overrides {
 }
 
 /// JSON, or else the text itself.
-fn value_of(text: &str) -> Value {
+pub(super) fn value_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

@@ -59,6 +59,20 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
             consent::warn(&entry.resolved.manifest);
         }
     }
+    report(&bring(&place, entries, wish).await?, args.json)
+}
+
+/// Brings one agent where it should stand, and tells where it does.
+pub(super) async fn restart(place: &AgentFolder, entry: Entry) -> Result<String, Problem> {
+    let way = bring(place, vec![entry], Wish::Restart).await?.pop();
+    match way.and_then(|way| way.ended) {
+        Some(Ok(ended)) => Ok(ended.words()),
+        Some(Err(problem)) => Err(problem),
+        None => Err(Problem::new(Exit::Failed, "nothing became of it")),
+    }
+}
+
+async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<Vec<Way>, Problem> {
     let mut ways = Vec::with_capacity(entries.len());
     for entry in entries {
         let desired = order(&place.home, &entry, wish)
@@ -68,7 +82,7 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     }
     let until = Instant::now() + WITHIN;
     while ways.iter().any(|way| way.ended.is_none()) {
-        if act_alone(&place, &mut ways, wish).await? {
+        if act_alone(place, &mut ways, wish).await? {
             break;
         }
         for way in ways.iter_mut().filter(|way| way.ended.is_none()) {
@@ -79,7 +93,16 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
         }
         sleep(LOOK).await;
     }
-    report(&ways, args.json)
+    Ok(ways)
+}
+
+impl ReachEnd {
+    fn words(&self) -> String {
+        match self {
+            Self::At(status) => status.to_string(),
+            Self::Waits => "waits for a place, since so many agents run".to_owned(),
+        }
+    }
 }
 
 fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
@@ -214,11 +237,7 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                 write(&plain::json_line(value))?;
             }
             Some(Ok(ended)) => {
-                let stands = match ended {
-                    ReachEnd::At(status) => status.to_string(),
-                    ReachEnd::Waits => "waits for a place, since so many agents run".to_owned(),
-                };
-                write(&format!("{}: {}\n", plain::line(name), plain::line(&stands)))?;
+                write(&format!("{}: {}\n", plain::line(name), plain::line(&ended.words())))?;
             }
             Some(Err(problem)) => {
                 exit = problem.report();

@@ -14,6 +14,7 @@ pub(crate) enum Agent {
     Stop(These),
     /// Stops agents and starts them again, with credentials that are looked up anew.
     Restart(These),
+    Update(Update),
     /// Stops agents, and deletes all that they left.
     Rm(These),
     Ps(Ps),
@@ -28,6 +29,41 @@ pub(crate) enum Agent {
     Provenance(Provenance),
     Export(Export),
     Import(Import),
+}
+
+/// Makes an agent anew of its manifest, and keeps its sessions, memories, board, notes and working folder.
+///
+/// What changes is shown first: fields, bytes, tools. One that runs is started again with it; if that fails, what ran
+/// before runs on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Update {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// The manifest; the one that it was made of without it.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Another model for the agent that is spoken to.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// A single field, as `budget.tokens=10000`; may be given several times. The value is JSON, or else a text.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
+    pub(crate) set: Vec<(String, String)>,
+
+    /// Shows what would change, and changes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only
+    /// that.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) trust: Vec<String>,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The place where agents are kept.
@@ -330,8 +366,8 @@ pub(crate) struct Import {
 
 /// Makes the agents of a directory that are not there yet, and keeps all agents where they should stand, until Ctrl-C.
 ///
-/// An agent is made of adjutant.yaml, and of each file *.agent.yaml; it is started. Those that were there before are kept
-/// as they were created. Ctrl-C stops all of them; where they should stand is kept for the next time.
+/// An agent is made of adjutant.yaml, and of each file *.agent.yaml; it is started. Those that were there before are updated
+/// if their manifest or a file of it was changed, and keep what they have. Ctrl-C stops all of them; where they should stand is kept for the next time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Up {
     /// The directory.
@@ -350,9 +386,14 @@ pub(crate) struct Up {
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
-    /// Removes agents whose manifest was changed, with their sessions, and makes them anew.
+    /// Removes agents whose manifest was changed, with their sessions, and makes them anew; what is destroyed is told, and
+    /// asked for.
     #[arg(long)]
     pub(crate) recreate: bool,
+
+    /// Agrees to what --recreate destroys.
+    #[arg(long, requires = "recreate")]
+    pub(crate) yes: bool,
 
     /// One event a line, as JSON.
     #[arg(long)]

@@ -5,13 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use adjutant::runtime::{Backend, Entry, Goal, Overrides, Wants};
+use adjutant::runtime::{Backend, Entry, Goal, Resolved, Wants};
 
 use crate::{
     agent::{
         create::{self, MANIFEST},
         place::AgentFolder,
+        update,
     },
+    amount::grouped,
     args::agent::Up,
     consent::{self, Consent},
     exit::Exit,
@@ -23,6 +25,8 @@ use crate::{
 
 /// The ending of the names of further manifests.
 const MORE: &str = ".agent.yaml";
+/// The depth to which folders are looked through for what they hold.
+const MAX_DEPTH: usize = 32;
 
 /// The manifests of a directory: the one, then the further ones by their names.
 ///
@@ -39,7 +43,8 @@ pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(first.into_iter().chain(more).map(|name| directory.join(name)).collect())
 }
 
-/// Makes the agents that are not there yet; they should run. Those that are there stay as they are, unless told otherwise.
+/// Makes the agents that are not there yet; they should run. Those that are there and were changed are updated, or made anew
+/// if that is wished.
 ///
 /// What they want, and what those want that will run and were there before, is asked for before anything is made.
 pub(super) async fn make(
@@ -52,35 +57,34 @@ pub(super) async fn make(
     let command = place.command(&format!("up {}", plain::word(&args.directory.to_string_lossy())));
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     let there = place.entries()?.all;
-    let mut made = Vec::new();
+    let (mut made, mut updated) = (Vec::new(), Vec::new());
     for file in files {
         let loaded = create::load(file)?;
         loaded.warnings.iter().for_each(|it| screen.tell(&format!("warning: {}", plain::line(&it.to_string()))));
-        let name = &loaded.manifest.name;
-        let former = there.iter().find(|entry| entry.name == *name);
-        if let Some(entry) = former {
-            if !is_changed(entry, file)? {
-                continue;
-            }
-            if !args.recreate {
-                screen.tell(&format!(
-                    "notice: {name}: {} was changed since it was created, and what was created runs; --recreate makes it anew",
-                    file.display()
-                ));
-                continue;
-            }
+        let former = there.iter().find(|entry| entry.name == loaded.manifest.name);
+        let overrides = former.map(|entry| entry.resolved.overrides.clone()).unwrap_or_default();
+        let resolved = create::resolve(file, overrides)?;
+        let is_changed = former.is_none_or(|entry| resolved != *entry.resolved);
+        if is_changed {
+            consent.ask(&create::wants(&resolved)?)?;
+            consent::warn(&resolved.manifest);
         }
-        let resolved = create::resolve(file, Overrides::default())?;
-        consent.ask(&create::wants(&resolved)?)?;
-        consent::warn(&resolved.manifest);
-        made.push((file, former, resolved));
+        match former {
+            Some(entry) if !(args.recreate && is_changed) => updated.push((entry, resolved)),
+            former => made.push((file, former, resolved)),
+        }
     }
-    let is_kept = |entry: &&Entry| !made.iter().any(|(_, former, _)| former.is_some_and(|it| it.id == entry.id));
-    for entry in there.iter().filter(is_kept) {
+    let is_gone = |entry: &Entry| made.iter().any(|(_, former, _)| former.is_some_and(|it| it.id == entry.id));
+    for entry in there.iter().filter(|entry| !is_gone(entry)) {
         if place.home.desired(entry.id).is_ok_and(|desired| desired.goal == Goal::Running) {
             consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
             consent::warn(&entry.resolved.manifest);
         }
+    }
+    let gone: Vec<&Entry> = made.iter().filter_map(|(_, former, _)| *former).collect();
+    agreed(args, place, &gone, screen)?;
+    for (entry, resolved) in updated {
+        renew(place, entry, resolved, &consent, screen).await?;
     }
     for (file, former, resolved) in made {
         let name = std::sync::Arc::clone(&resolved.manifest.name);
@@ -95,10 +99,65 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// True if the manifest now comes to something else than what was created, with the same changes.
-fn is_changed(entry: &Entry, file: &Path) -> Result<bool, Problem> {
-    let now = create::resolve(file, entry.resolved.overrides.clone())?;
-    Ok(now != *entry.resolved)
+/// Updates an agent whose manifest or files were changed; one that cannot be updated stays as it is.
+async fn renew(
+    place: &AgentFolder,
+    entry: &Entry,
+    resolved: Resolved,
+    consent: &Consent<'_>,
+    screen: &Screen,
+) -> Result<(), Problem> {
+    match update::stage(entry, resolved, consent).await {
+        Ok(changes) if changes.is_empty() => {}
+        Ok(changes) => {
+            update::show(entry, &changes, |line| screen.tell(line));
+            // One that runs was left running by another operator: it is begun anew with the update.
+            if place.home.desired(entry.id).is_ok_and(|desired| desired.goal == Goal::Running) {
+                place.home.desire_restart(entry.id).map_err(|error| of_runtime(&error))?;
+            }
+            screen.tell(&format!("{}: updated", entry.name));
+        }
+        Err(problem) => {
+            screen.tell(&format!(
+                "warning: {}: not updated, what was made before runs: {}",
+                entry.name,
+                problem.line()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Says what is destroyed with agents that are made anew, and asks for it.
+fn agreed(args: &Up, place: &AgentFolder, gone: &[&Entry], screen: &Screen) -> Result<(), Problem> {
+    for entry in gone {
+        let [state, work] = [entry.workspace.state(), entry.workspace.work()].map(|folder| grouped(bytes(&folder, 0)));
+        screen.insist(&format!(
+            "{}: --recreate destroys its sessions, memories, board and notes ({state} bytes) and its working folder \
+             ({work} bytes)",
+            entry.name
+        ));
+    }
+    if gone.is_empty() || args.yes || consent::answered("destroy that? [y/N] ")? {
+        return Ok(());
+    }
+    let problem = Problem::new(Exit::Usage, "nobody agreed to destroy that, so nothing was done");
+    let command = place.command(&format!("up {}", plain::word(&args.directory.to_string_lossy())));
+    Err(problem.hint(format!("`{command}` updates them and keeps all of it; `{command} --recreate --yes` destroys it")))
+}
+
+/// The number of bytes of the files of a folder.
+fn bytes(folder: &Path, depth: usize) -> u64 {
+    if depth > MAX_DEPTH {
+        return 0;
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_dir() => bytes(&entry.path(), depth + 1),
+        Ok(about) => about.len(),
+        Err(_) => 0,
+    };
+    entries.map(of).sum()
 }
 
 async fn remove(entry: &Entry, backend: &dyn Backend) -> Result<(), Problem> {

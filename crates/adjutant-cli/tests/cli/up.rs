@@ -120,26 +120,76 @@ fn next_operator_adopts_agents_when_one_was_killed() {
 }
 
 #[test]
-fn changed_manifest_is_told_and_used_when_it_is_wished() {
+fn changed_manifest_is_used_and_what_the_agent_has_is_kept() {
     let project = Project::new();
     let mut up = Up::start(&project, &[]);
     up.until("ada", "ready");
+    project.done(&["agent", "prompt", "ada", "Who are you?", "-q"]);
     up.end("-TERM");
-    let manifest = "name: ada\nmodel: offline/planner\ninstructions: Be brief.\n";
-    std::fs::write(project.path().join("adjutant.yaml"), manifest).expect("it is written");
-    let id = |project: &Project| {
-        let listed: Value = serde_json::from_str(&project.done(&["agent", "ps", "--json"])).expect("it is JSON");
-        listed["id"].clone()
+    let write = |text: &str| std::fs::write(project.path().join("adjutant.yaml"), text).expect("it is written");
+    write("name: ada\nmodel: offline/planner\ninstructions: Be brief.\n");
+    let told = |project: &Project| -> Value {
+        serde_json::from_str(&project.done(&["agent", "ps", "--json"])).expect("it is JSON")
     };
-    let before = id(&project);
+    let before = told(&project);
+    let dry = project.run(&["agent", "update", "ada", "--dry-run"]);
+    assert_eq!(dry.stdout, "ada: nothing was done\n");
+    assert!(dry.stderr.contains(r#"ada: field agents.ada.instructions: "Be brief." is new"#), "{}", dry.stderr);
     let mut up = Up::start(&project, &[]);
     up.until("ada", "ready");
+    // Another one while it runs, from a second terminal.
+    write("name: ada\nmodel: offline/planner\ninstructions: Be very brief.\n");
+    let updated = project.run(&["agent", "update", "ada"]);
+    assert_eq!((updated.code, updated.stdout.as_str()), (Some(0), "ada: updated, ready\n"), "{updated:#?}");
+    assert!(updated.stderr.contains(r#"instructions: "Be brief." -> "Be very brief.""#), "{}", updated.stderr);
+    assert_eq!(project.done(&["agent", "update", "ada"]), "ada: nothing has changed\n");
+    // One that cannot begin is taken back.
+    let broken = project.run(&["agent", "update", "ada", "--model", "anthropic/claude-sonnet-5"]);
+    assert_eq!(broken.code, Some(1), "{broken:#?}");
+    assert!(broken.stderr.contains("error: the update of ada failed and was taken back, what ran before runs: "));
+    project.done(&["agent", "prompt", "ada", "And now?", "-q"]);
+    assert_eq!((&told(&project)["id"], &told(&project)["status"]), (&before["id"], &"ready".into()));
     up.end("-TERM");
-    assert_eq!(id(&project), before);
-    let mut up = Up::start(&project, &["--recreate"]);
+    write("name: ada\nmodel: offline/planner\n");
+    let refused = project.run(&["up", "--recreate"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("ada: --recreate destroys its sessions, memories, board and notes ("));
+    let hint = "hint: `adjutant up .` updates them and keeps all of it; `adjutant up . --recreate --yes` destroys it\n";
+    assert!(refused.stderr.ends_with(&format!("so nothing was done\n{hint}")), "{}", refused.stderr);
+    assert_eq!(told(&project)["id"], before["id"]);
+    let mut up = Up::start(&project, &["--recreate", "--yes"]);
     up.until("ada", "ready");
     up.end("-TERM");
-    assert_ne!(id(&project), before);
+    assert_ne!(told(&project)["id"], before["id"]);
+}
+
+#[test]
+fn process_that_is_frozen_or_killed_is_told_so_and_begun_again() {
+    let project = Project::new();
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    let process = |project: &Project| {
+        let run = std::fs::read_dir(project.path().join(".adjutant/run")).expect("it is there").flatten();
+        let host = run.filter_map(|it| std::fs::read(it.path().join("host.json")).ok()).next().expect("one agent");
+        serde_json::from_slice::<Value>(&host).expect("it is JSON")["pid"].to_string()
+    };
+    let signal = |name: &str, pid: &str| {
+        assert!(Command::new("kill").args([name, pid]).status().expect("kill can be called").success());
+    };
+    for (name, reason) in [("-STOP", "frozen"), ("-KILL", "crashed")] {
+        signal(name, &process(&project));
+        up.until("ada", "failed");
+        up.until("ada", "ready");
+        let told: Value = serde_json::from_str(&project.done(&["agent", "ps", "--json"])).expect("it is JSON");
+        assert_eq!(told["status"], "ready", "{reason}");
+    }
+    // Without an operator, the command itself finds out.
+    drop(up);
+    signal("-STOP", &process(&project));
+    let told = project.done(&["agent", "status", "ada"]);
+    assert_eq!(told, "failed (frozen): its process does not answer\n");
+    signal("-CONT", &process(&project));
+    assert_eq!(project.done(&["agent", "status", "ada"]), "ready\n");
 }
 
 #[test]

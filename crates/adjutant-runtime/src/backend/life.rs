@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::{HostChange, Logs};
 use crate::{
-    Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust, Wants,
-    Workspace, files,
+    Changes, Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust,
+    Wants, Workspace, files,
     provenance::{FileKind, Finding, PinnedFile, pin_program},
     workspace,
 };
@@ -88,7 +88,8 @@ pub(super) enum Begin {
 /// One agent.
 pub(super) struct Life {
     pub(super) id: Uuid,
-    pub(super) resolved: Arc<Resolved>,
+    name: Arc<str>,
+    resolved: Mutex<Arc<Resolved>>,
     pub(super) workspace: Workspace,
     pub(super) tracker: StatusTracker,
     pub(super) launcher: Arc<dyn Launcher>,
@@ -110,6 +111,8 @@ pub(super) struct Life {
 #[derive(Clone)]
 pub(super) struct Current {
     ended: watch::Receiver<Option<Result<(), Error>>>,
+    /// Cancelled once it has ended, a moment before that is told.
+    ending: Cancel,
 }
 
 impl Life {
@@ -123,7 +126,8 @@ impl Life {
         tracker.set_address(written.address);
         Arc::new(Self {
             id,
-            resolved,
+            name: Arc::clone(&resolved.manifest.name),
+            resolved: Mutex::new(resolved),
             workspace,
             tracker,
             launcher,
@@ -165,7 +169,8 @@ impl Life {
             return Err(self.conflict("runs already"));
         }
         let (sender, ended) = watch::channel(None);
-        let begun = Current { ended };
+        let begun = Current { ended, ending: Cancel::new() };
+        let ending = begun.ending.clone();
         *current = Some(begun.clone());
         drop(current);
         let (life, cancel) = (Arc::clone(self), locked(&self.stop).clone());
@@ -182,6 +187,7 @@ impl Life {
                     Err(Error::new(ErrorKind::Closed, "nobody holds the agent any more"))
                 }
             };
+            ending.cancel();
             life.settle(&ended).await;
             sender.send_replace(Some(ended));
         });
@@ -190,6 +196,11 @@ impl Life {
 
     /// Begins, and returns when it is ready.
     pub(super) async fn start(self: &Arc<Self>) -> Result<(), Error> {
+        let former = locked(&self.current).clone().filter(|former| former.ending.is_cancelled());
+        if let Some(mut former) = former {
+            // Its status tells of its end already.
+            let _told = former.ended().await;
+        }
         let mut watch = self.tracker.subscribe();
         let mut current = self.begin(Begin::New)?;
         tokio::select! {
@@ -249,8 +260,55 @@ impl Life {
         self.tracker.set(Status::Removed)
     }
 
+    /// Makes an update beside what runs, and puts it in its place: by a start, if it runs, which is taken back if it fails.
+    pub(super) async fn update(self: &Arc<Self>, resolved: Resolved) -> Result<Changes, Error> {
+        self.admit()?;
+        self.admit_wants(Arc::new(resolved.clone()), Vec::new()).await?;
+        let (workspace, host, now) = (self.workspace.clone(), self.launcher.host().to_owned(), self.world.now_ms());
+        let changes = blocking(move || workspace.stage_update(&resolved, &host, now)).await?;
+        if !self.tracker.get().is_active() {
+            let _lock = self.lock().await?;
+            self.put_update().await?;
+            return Ok(changes);
+        }
+        self.stop().await?;
+        self.start().await?;
+        let workspace = self.workspace.clone();
+        match blocking(move || workspace.last_update()).await?.and_then(|told| told.failed) {
+            None => Ok(changes),
+            Some(why) => Err(Error::new(ErrorKind::Init, format!("the update failed, and was taken back: {why}"))),
+        }
+    }
+
+    /// Puts an update that was made in its place, if there is one. The lock of the agent's life is held.
+    async fn put_update(&self) -> Result<(), Error> {
+        let workspace = self.workspace.clone();
+        // One that another program runs is not changed under it.
+        let put = blocking(move || Ok(!workspace.is_hosted()? && workspace.put_update()?)).await?;
+        self.reread(put).await
+    }
+
+    /// Reads again what runs, if that was changed on the disk.
+    async fn reread(&self, is_changed: bool) -> Result<(), Error> {
+        let workspace = self.workspace.clone();
+        let agent = match blocking(move || workspace.agent()).await {
+            // What is known goes on.
+            Err(_) if !is_changed => return Ok(()),
+            agent => agent?,
+        };
+        if is_changed || *agent.resolved != **locked(&self.resolved) {
+            *self.prepared.lock().await = None;
+            *locked(&self.resolved) = agent.resolved;
+        }
+        Ok(())
+    }
+
     pub(super) fn name(&self) -> &Arc<str> {
-        &self.resolved.manifest.name
+        &self.name
+    }
+
+    pub(super) fn resolved(&self) -> Arc<Resolved> {
+        Arc::clone(&locked(&self.resolved))
     }
 
     fn admit(&self) -> Result<(), Error> {
@@ -308,8 +366,9 @@ impl Life {
     async fn make(self: &Arc<Self>, cancel: &Cancel) -> Result<Prepared, Error> {
         let (life, cancel) = (Arc::clone(self), cancel.clone());
         let (host, now) = (self.launcher.host().to_owned(), self.world.now_ms());
-        self.admit_wants(Arc::clone(&self.resolved), Vec::new()).await?;
-        let made = blocking(move || workspace::prepare(&life.workspace, &life.resolved, &host, now, &cancel)).await;
+        let resolved = self.resolved();
+        self.admit_wants(Arc::clone(&resolved), Vec::new()).await?;
+        let made = blocking(move || workspace::prepare(&life.workspace, &resolved, &host, now, &cancel)).await;
         made.map_err(|error| match error.kind() {
             ErrorKind::Storage | ErrorKind::Missing => Error::new(ErrorKind::Init, error.message()).with_source(error),
             _ => error,
@@ -327,21 +386,21 @@ impl Life {
 
     /// From the beginning to the end.
     async fn live(self: &Arc<Self>, how: Begin, cancel: &Cancel) -> Result<(), Error> {
+        if how == Begin::New && self.workspace.root().is_dir() {
+            let _lock = self.lock().await?;
+            self.put_update().await?;
+        }
         let prepared = self.ensure_prepared(cancel, Status::Starting).await?;
         let lock = if how == Begin::New { Some(self.lock().await?) } else { None };
         self.set(Status::Starting).await?;
-        let launch = |prepared| Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
-        let mut live = if how == Begin::New {
-            let prepared = self.verify(prepared).await?;
-            self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
-            if cancel.is_cancelled() {
-                return Err(stopped());
+        let mut live = match how {
+            Begin::New => self.begun(prepared, cancel).await?,
+            Begin::Adopt => {
+                // The evidence that it runs stands in a file too.
+                self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
+                let launch = Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
+                self.launcher.adopt(launch).await?
             }
-            self.launcher.launch(launch(prepared)).await?
-        } else {
-            // The evidence that it runs stands in a file too.
-            self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
-            self.launcher.adopt(launch(prepared)).await?
         };
         drop(lock);
         self.tracker.set_address(live.address());
@@ -359,6 +418,41 @@ impl Life {
                 },
             }
         }
+    }
+
+    /// Begins, and proves an update that was put in its place: if it does not begin, what was before it does.
+    async fn begun(self: &Arc<Self>, prepared: Arc<Prepared>, cancel: &Cancel) -> Result<Box<dyn LiveAgent>, Error> {
+        let begun = self.launched(prepared, cancel).await;
+        if !self.workspace.is_on_trial() || cancel.is_cancelled() {
+            return begun;
+        }
+        let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
+        let error = match begun {
+            Ok(live) => {
+                // It runs, whether that can be noted or not.
+                if let Err(error) = blocking(move || workspace.keep_update(now)).await {
+                    tracing::warn!(agent = %self.id, %error, "the end of an update was not noted");
+                }
+                return Ok(live);
+            }
+            Err(error) => error,
+        };
+        tracing::warn!(agent = %self.id, %error, "an update is taken back");
+        let why = error.message().lines().next().unwrap_or_default().to_owned();
+        blocking(move || workspace.take_back(&why, now)).await?;
+        self.reread(true).await?;
+        let workspace = self.workspace.clone();
+        let prepared = Arc::new(blocking(move || workspace.prepared()).await?);
+        self.launched(prepared, cancel).await
+    }
+
+    async fn launched(self: &Arc<Self>, prepared: Arc<Prepared>, cancel: &Cancel) -> Result<Box<dyn LiveAgent>, Error> {
+        let prepared = self.verify(prepared).await?;
+        self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
+        if cancel.is_cancelled() {
+            return Err(stopped());
+        }
+        self.launcher.launch(Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() }).await
     }
 
     /// Refuses to begin with other bytes than those that were pinned.

@@ -9,7 +9,7 @@ use super::{
     Instance, Logs,
     life::{Begin, Life},
 };
-use crate::{Error, Prompter, Resolved, Status, StatusWatch, Workspace};
+use crate::{Changes, Error, ErrorKind, Prompter, Resolved, Status, StatusWatch, Workspace};
 
 pub(super) struct InstanceHandle(pub(super) Arc<Life>);
 
@@ -24,7 +24,7 @@ impl Instance for InstanceHandle {
     }
 
     fn resolved(&self) -> Arc<Resolved> {
-        Arc::clone(&self.0.resolved)
+        self.0.resolved()
     }
 
     fn workspace(&self) -> Workspace {
@@ -49,6 +49,13 @@ impl Instance for InstanceHandle {
 
     async fn prepare(&self) -> Result<(), Error> {
         self.0.prepare().await
+    }
+
+    async fn update(&self, resolved: Resolved) -> Result<Changes, Error> {
+        let life = Arc::clone(&self.0);
+        // It is done to its end even if nobody waits for it.
+        let done = tokio::spawn(async move { life.update(resolved).await }).await;
+        done.unwrap_or_else(|error| Err(Error::new(ErrorKind::Crashed, format!("an update broke off: {error}"))))
     }
 
     async fn run(&self) -> Result<(), Error> {

@@ -49,6 +49,8 @@ struct Cared {
     flight: Flight,
     is_leaving: bool,
     status: Option<Status>,
+    /// When it was begun last, in milliseconds since 1970-01-01 UTC.
+    begun_ms: u64,
     /// Its number among those that wait for a place.
     queued: Option<u64>,
     /// The time when it is asked next whether it answers, and the number of times it did not.
@@ -104,6 +106,7 @@ impl Drive {
                 flight: Flight::default(),
                 is_leaving: false,
                 status: None,
+                begun_ms: 0,
                 queued: None,
                 probe_at: time::Instant::now() + self.by.settings.probe_every,
                 is_probed: false,
@@ -219,6 +222,12 @@ impl Drive {
             Ok(()) => {
                 // It was up, whatever has become of it since.
                 cared.course.see(&Status::Ready, now, || unit);
+                let last = cared.instance.workspace().last_update().ok().flatten();
+                let last = last.filter(|told| told.at_ms >= cared.begun_ms).and_then(|told| told.failed);
+                if let Some(why) = last {
+                    let name = cared.instance.name();
+                    self.problem(Some(name), &format!("its update failed, and what ran before runs: {why}"));
+                }
             }
             Err(error) if is_wished => {
                 let (fault, message) = match cared.instance.status() {
@@ -327,7 +336,7 @@ impl Drive {
             SupervisorStep::Start => {
                 *places = places.map(|left| left.saturating_sub(1));
                 cared.course.starts();
-                (cared.queued, cared.flight.starting) = (None, true);
+                (cared.queued, cared.flight.starting, cared.begun_ms) = (None, true, now);
                 work::start(instance, self.by.settings.ready_within, told);
             }
             SupervisorStep::Stop => {

@@ -36,6 +36,7 @@ pub(crate) fn prepare(
     cancel: &Cancel,
 ) -> Result<Prepared, Error> {
     let made = make(workspace, resolved, host, now_ms, cancel);
+    let made = made.and_then(|(making, prepared)| put(workspace, &making, prepared));
     if made.is_err() {
         let _left = clear(workspace);
     }
@@ -51,13 +52,14 @@ pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
     MADE.iter().try_for_each(|name| files::remove_folder(&workspace.file(name)))
 }
 
-fn make(
+/// Makes everything in a folder of its own, in which nothing is written yet of what it is.
+pub(super) fn make(
     workspace: &Workspace,
     resolved: &Resolved,
     host: &Path,
     now_ms: u64,
     cancel: &Cancel,
-) -> Result<Prepared, Error> {
+) -> Result<(Workspace, Prepared), Error> {
     clear(workspace)?;
     let making = Workspace::at(workspace.file(MAKING));
     for folder in
@@ -77,13 +79,17 @@ fn make(
     let image = resolved.manifest.image.as_ref().map(ImageReference::of).transpose()?;
     let provenance = Provenance::new(image, making.files);
     making.copier.go_on()?;
+    Ok((making.into, Prepared { resolved, provenance, prepared_ms: now_ms }))
+}
+
+/// Moves what was made to its place.
+fn put(workspace: &Workspace, making: &Workspace, mut prepared: Prepared) -> Result<Prepared, Error> {
     for name in MADE {
-        let (from, to) = (making.into.file(name), workspace.file(name));
+        let (from, to) = (making.file(name), workspace.file(name));
         fs::rename(&from, &to).map_err(|error| storage("make", &to, error))?;
     }
-    let mut prepared = Prepared { resolved, provenance, prepared_ms: now_ms };
     files::write_json(&workspace.file("prepared.json"), &prepared, Sync::Disk)?;
-    files::remove_folder(making.into.root())?;
+    files::remove_folder(making.root())?;
     for_each_copy(&mut prepared.resolved.manifest, |path| *path = workspace.file("").join(&*path));
     Ok(prepared)
 }

@@ -13,8 +13,8 @@ use std::{
 
 use adjutant_llm::World;
 use adjutant_runtime::{
-    Backend, Error, ErrorKind, Goal, Home, Instance, Loaded, Logs, Prompter, Reason, Resolved, Status, StatusTracker,
-    StatusWatch, Workspace,
+    Backend, Changes, Error, ErrorKind, Goal, Home, Instance, Loaded, Logs, Prompter, Reason, Resolved, Status,
+    StatusTracker, StatusWatch, Workspace,
     backend::LogLimits,
     supervisor::{Notice, Notices, Settings, Supervisor, SupervisorReport, Table},
 };
@@ -254,6 +254,10 @@ impl Instance for Fake {
 
     async fn prepare(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    async fn update(&self, _: Resolved) -> Result<Changes, Error> {
+        Err(Self::error(ErrorKind::Invalid))
     }
 
     async fn run(&self) -> Result<(), Error> {

@@ -1,0 +1,191 @@
+//! An update of a workspace: made beside what runs, put in its place by the next start, taken back if that start fails.
+//! Sessions, memories, boards and notes, and what else lies in the working folder, stay as they are.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use adjutant_tool::Cancel;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AgentFile, Changes, Lock, Workspace,
+    prepare::{clear, make},
+};
+use crate::{
+    error::{Error, ErrorKind},
+    files::{self, Sync, storage},
+    manifest::Resolved,
+    provenance::FileKind,
+};
+
+/// The folder of an update that is made and not yet in its place.
+const STAGED: &str = ".update";
+/// The folder of what an update has taken the place of, until a start with it has succeeded.
+const FORMER: &str = ".former";
+/// The file in it that tells that it is put back.
+const BACK: &str = "back";
+/// The file that tells how the last update ended.
+const TOLD: &str = "updated.json";
+
+/// How the last update ended: `updated.json`.
+///
+/// Shape: `{"at_ms":1767225600000}`, `{"at_ms":1767225600000,"failed":"…"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UpdateFile {
+    /// When, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// Why it was taken back; none if it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Arc<str>>,
+}
+
+impl Workspace {
+    /// Makes an update of an agent beside what runs, and tells what it changes. The next start puts it in its place.
+    ///
+    /// Blocks. An update that was made before and is not in its place is dropped.
+    ///
+    /// # Errors
+    /// `Invalid` if it has another name, `Busy` if somebody prepares or starts the agent now, and as a workspace is made:
+    /// nothing has changed then.
+    pub fn stage_update(&self, resolved: &Resolved, host: &Path, now_ms: u64) -> Result<Changes, Error> {
+        let _lock = Lock::take(&self.file("life.lock"))?;
+        let before = self.agent()?;
+        let (old, new) = (&before.resolved.manifest.name, &resolved.manifest.name);
+        if old != new {
+            let message = format!("an update keeps the name of an agent: {old}, not {new}");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        self.drop_update()?;
+        let agent = AgentFile { resolved: Arc::new(resolved.clone()), ..before.clone() };
+        if !self.is_prepared() {
+            files::write_json(&self.file("agent.json"), &agent, Sync::Disk)?;
+            return Ok(Changes::of(&before.resolved, resolved, &[], &[]));
+        }
+        let making = make(self, resolved, host, now_ms, &Cancel::new());
+        let (making, prepared) = making.inspect_err(|_| drop(clear(self)))?;
+        let known = self.prepared()?.provenance.files;
+        // A file of data that is the same is the agent's, whatever it has made of it since.
+        for file in prepared.provenance.files.iter().filter(|it| it.kind == FileKind::Data && known.contains(it)) {
+            fs::remove_file(making.file("").join(&file.path)).map_err(|error| storage("delete", &file.path, error))?;
+        }
+        files::write_json(&making.file("prepared.json"), &prepared, Sync::Disk)?;
+        files::write_json(&making.file("agent.json"), &agent, Sync::Disk)?;
+        fs::rename(making.root(), self.file(STAGED)).map_err(|error| storage("make", making.root(), error))?;
+        files::sync_folder(self.root())?;
+        Ok(Changes::of(&before.resolved, resolved, &known, &prepared.provenance.files))
+    }
+
+    /// Drops an update that is not in its place.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be deleted.
+    pub fn drop_update(&self) -> Result<(), Error> {
+        files::remove_folder(&self.file(STAGED))
+    }
+
+    /// Returns the workspace of an update that is not in its place, if there is one.
+    pub fn update(&self) -> Option<Workspace> {
+        let staged = self.file(STAGED);
+        staged.is_dir().then(|| Workspace::at(staged))
+    }
+
+    /// Returns how the last update ended, if there was one.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be read.
+    pub fn last_update(&self) -> Result<Option<UpdateFile>, Error> {
+        files::read_json_if_any(&self.file(TOLD))
+    }
+
+    /// Puts an update in its place; what was there is kept until it is proven. True if something has changed.
+    ///
+    /// Blocks. What a crash has interrupted is finished.
+    pub(crate) fn put_update(&self) -> Result<bool, Error> {
+        let former = Workspace::at(self.file(FORMER));
+        if former.file(BACK).exists() {
+            self.put_back()?;
+        }
+        let Some(staged) = self.update() else { return Ok(false) };
+        files::make_folder(former.root())?;
+        for item in items(&staged)? {
+            let (new, now, old) = (staged.file("").join(&item), self.file("").join(&item), former.file("").join(&item));
+            // What is proven is kept, not what was put over it and never started.
+            if there(&now) && there(&new) && !there(&old) {
+                moved(&now, &old)?;
+            }
+            if there(&new) {
+                moved(&new, &now)?;
+            }
+        }
+        files::sync_folder(self.root())?;
+        self.drop_update()?;
+        Ok(true)
+    }
+
+    /// True if an update is in its place and no start has succeeded with it yet.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.file(FORMER).is_dir()
+    }
+
+    /// An update has proven itself.
+    pub(crate) fn keep_update(&self, now_ms: u64) -> Result<(), Error> {
+        files::write_json(&self.file(TOLD), &UpdateFile { at_ms: now_ms, failed: None }, Sync::Program)?;
+        files::remove_folder(&self.file(FORMER))
+    }
+
+    /// An update has failed: what was there before is put back.
+    pub(crate) fn take_back(&self, why: &str, now_ms: u64) -> Result<(), Error> {
+        let told = UpdateFile { at_ms: now_ms, failed: Some(why.into()) };
+        files::write_json(&self.file(TOLD), &told, Sync::Program)?;
+        files::write_bytes(&self.file(FORMER).join(BACK), b"", Sync::Disk)?;
+        self.put_back()
+    }
+
+    fn put_back(&self) -> Result<(), Error> {
+        let former = Workspace::at(self.file(FORMER));
+        for item in items(&former)? {
+            let (old, now) = (former.file("").join(&item), self.file("").join(&item));
+            if there(&old) {
+                moved(&old, &now)?;
+            }
+        }
+        files::remove_folder(former.root())
+    }
+}
+
+/// Returns the things that a folder holds and that are put in their place one by one: `agent.json` is the last.
+fn items(of: &Workspace) -> Result<Vec<PathBuf>, Error> {
+    let mut items: Vec<PathBuf> = ["context", "skills"].map(PathBuf::from).into();
+    let mut folders = vec![PathBuf::from("work")];
+    while let Some(folder) = folders.pop() {
+        let path = of.file("").join(&folder);
+        if !path.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(&path).map_err(|error| storage("read", &path, error))?.flatten() {
+            let item = folder.join(entry.file_name());
+            if entry.file_type().is_ok_and(|it| it.is_dir()) { folders.push(item) } else { items.push(item) }
+        }
+    }
+    items.extend(["prepared.json", "agent.json"].map(PathBuf::from));
+    Ok(items)
+}
+
+fn there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Moves a file or a folder over whatever is there.
+fn moved(from: &Path, to: &Path) -> Result<(), Error> {
+    if to.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+        files::remove_folder(to)?;
+    }
+    if let Some(folder) = to.parent() {
+        files::make_folder(folder)?;
+    }
+    fs::rename(from, to).map_err(|error| storage("move", to, error))
+}
