@@ -7,6 +7,7 @@ use adjutant::{
     Cancel,
     runtime::{
         ErrorKind,
+        control::ControlPlane,
         supervisor::{Settings, Supervisor, SupervisorReport},
     },
 };
@@ -58,6 +59,10 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     };
     let supervisor = Supervisor::new(backend, operator, settings);
     let (notices, table) = (supervisor.notices(), supervisor.table());
+    let plane = ControlPlane::bind(&place.home, table.clone()).await.map_err(|error| of_runtime(&error))?;
+    screen.tell(&format!("all agents are asked at http://{}/v1/agents; the token is in control.json", plane.address()));
+    let closed = end.clone();
+    let plane = tokio::spawn(plane.serve(async move { closed.cancelled().await }));
     // The second Ctrl-C ends the command by itself.
     let work = tokio::spawn(supervisor.run(end.clone(), Cancel::new()));
     let shown = shown::show(notices, table, args.json, &mut screen).await;
@@ -66,6 +71,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
         end.cancel();
     }
     let report = work.await.map_err(|error| Problem::new(Exit::Failed, "the supervisor broke off").cause(&error))?;
+    plane.abort();
     let report = report.map_err(|error| of_runtime(&error))?;
     screen.rest();
     tell(&report, args.json, &screen)?;

@@ -14,12 +14,17 @@ mod server;
 mod simple;
 mod sse;
 
-pub(crate) use self::error::{line, name_of};
 pub use self::{
-    client::{Client, StatusStream},
+    client::{Client, ItemStream, StatusStream},
     error::status_of,
     report::AgentReport,
     server::{Server, ServerOptions},
+};
+pub(crate) use self::{
+    error::{Problem, line, name_of},
+    routes::{Plane, guarded, of_agent, places},
+    server::Door,
+    sse::{END, frame, respond},
 };
 
 /// The most bytes that a request may have.

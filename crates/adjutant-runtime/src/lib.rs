@@ -5,6 +5,8 @@
 
 pub mod backend;
 pub mod bundle;
+#[cfg(feature = "http")]
+pub mod control;
 mod credentials;
 mod engine;
 mod error;

@@ -2,6 +2,7 @@
 
 mod history;
 mod lead;
+mod live;
 mod local;
 mod object;
 mod open;
@@ -13,6 +14,7 @@ mod work;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use adjutant_agent::{Answered, Digest, Event, Pause, RunResult};
+use adjutant_llm::CallId;
 use async_trait::async_trait;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
@@ -83,6 +85,79 @@ pub trait Prompter: Send + Sync {
 
     /// The sessions, the newest first.
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error>;
+
+    /// Says something to the run of a session while it goes on; here and below, no name means the default session.
+    ///
+    /// A message to a session without a run waits for the next one; it is durable when this returns.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session, `Conflict` if something is to be stopped that is not at work, `Invalid` if a
+    /// message is empty.
+    async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
+
+    /// The events of a session after a record, as they are in its log, then those of the run that is at work until it ends
+    /// or waits; without a number, from now on. A stream that is dropped leaves the run alone.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session, `Invalid` if it has no such record.
+    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error>;
+
+    /// Makes a session that begins as another one was: up to a record, or as it is.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session, `Exists` if there is one of the new name, `Invalid` if it has no such record.
+    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error>;
+
+    /// Deletes a session; its forks stay whole.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session, `Conflict` if a run of it is at work.
+    async fn delete(&self, session: &str) -> Result<(), Error>;
+}
+
+/// Something that is said to the run of a session.
+///
+/// Shape: `{"control":"steer","text":"…"}`, `{"control":"stop"}`, `{"control":"stop_call","call":"c1_0_1"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "control", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Control {
+    /// A message for its next request, after the calls at work.
+    Steer {
+        /// The message.
+        text: Arc<str>,
+    },
+    /// A message for when it would end: it goes on then.
+    FollowUp {
+        /// The message.
+        text: Arc<str>,
+    },
+    /// It stops, also if it waits: its turn is closed.
+    Stop {},
+    /// One of its calls stops, and it goes on.
+    StopCall {
+        /// The call.
+        call: CallId,
+    },
+}
+
+/// A request for a session that begins as another one was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ForkRequest {
+    /// The name of the new session.
+    pub to: Arc<str>,
+    /// The last record that it begins with: the `id` of an event; all of them without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+}
+
+impl ForkRequest {
+    /// A session of this name that begins as the other one is.
+    pub fn new(to: impl Into<Arc<str>>) -> Self {
+        Self { to: to.into(), at: None }
+    }
 }
 
 /// A prompt.

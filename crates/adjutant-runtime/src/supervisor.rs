@@ -33,6 +33,7 @@ pub struct Supervisor {
     world: Arc<dyn World>,
     notices: broadcast::Sender<Notice>,
     table: watch::Sender<Arc<[AgentRow]>>,
+    agents: watch::Sender<notice::Agents>,
 }
 
 /// The settings of a supervisor.
@@ -106,7 +107,8 @@ impl Supervisor {
     /// A supervisor of the agents of a backend, whose folders are those that the operator works on.
     pub fn new(backend: Arc<dyn Backend>, operator: Operator, settings: Settings) -> Self {
         let (notices, table) = (broadcast::Sender::new(NOTICES), watch::Sender::new(Arc::from([])));
-        Self { backend, operator, settings, world: Arc::new(SystemWorld), notices, table }
+        let agents = watch::Sender::new(Arc::default());
+        Self { backend, operator, settings, world: Arc::new(SystemWorld), notices, table, agents }
     }
 
     /// Takes time and chance from elsewhere.
@@ -122,7 +124,7 @@ impl Supervisor {
 
     /// Returns the table of where the agents stand, now and later.
     pub fn table(&self) -> Table {
-        Table::of(self.table.subscribe())
+        Table::of(self.table.subscribe(), self.agents.subscribe())
     }
 
     /// Works until it is asked to end, then stops every agent and tells what became of each.

@@ -4,6 +4,8 @@
 mod cancelling;
 #[path = "surface/history.rs"]
 mod history;
+#[path = "surface/live.rs"]
+mod live;
 #[path = "surface/object.rs"]
 mod object;
 #[path = "surface/openapi.rs"]

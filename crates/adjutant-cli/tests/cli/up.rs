@@ -63,6 +63,23 @@ impl Drop for Up {
     }
 }
 
+/// The agents that the control plane lists.
+fn agents(project: &Project) -> Vec<Value> {
+    let file = std::fs::read(project.path().join(".adjutant/run/control.json")).expect("it tells where it listens");
+    let file: Value = serde_json::from_slice(&file).expect("it is JSON");
+    let [address, token] = ["address", "token"].map(|field| file[field].as_str().expect("a text"));
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let request = format!(
+        "GET /v1/agents HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
+    std::io::Write::write_all(&mut stream, request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).expect("it answers");
+    let body = answer.split_once("\r\n\r\n").expect("it has a body").1;
+    let list: Value = serde_json::from_str(body).expect("it is JSON");
+    list["agents"].as_array().expect("a list").clone()
+}
+
 #[test]
 fn agents_are_made_supervised_and_stopped_when_an_operator_works() {
     let project = Project::new();
@@ -71,6 +88,12 @@ fn agents_are_made_supervised_and_stopped_when_an_operator_works() {
     up.until("ada", "ready");
     up.until("bob", "ready");
     assert!(project.done(&["agent", "prompt", "bob", "Hi", "-q"]).starts_with("I am offline"));
+    let listed = agents(&project);
+    let told: Vec<(&str, &str)> = listed
+        .iter()
+        .map(|it| (it["agent"].as_str().expect("a name"), it["status"].as_str().expect("a word")))
+        .collect();
+    assert_eq!(told, [("ada", "ready"), ("bob", "ready")]);
     // Orders are obeyed by the operator.
     assert_eq!(project.done(&["agent", "stop", "bob"]), "bob: stopped\n");
     up.until("bob", "stopped");

@@ -7,8 +7,8 @@ use super::Engine;
 use crate::{
     error::Error,
     prompt::{
-        EventStream, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest,
-        Prompter, ResumeRequest, SessionPage, SessionsRequest,
+        Control, EventStream, ForkRequest, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
+        PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest,
     },
 };
 
@@ -40,5 +40,21 @@ impl Prompter for Engine {
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         self.prompter.sessions(request).await
+    }
+
+    async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
+        self.prompter.control(session, control).await
+    }
+
+    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+        self.prompter.attach(session, after).await
+    }
+
+    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+        self.prompter.fork(session, request).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), Error> {
+        self.prompter.delete(session).await
     }
 }

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     Error, ErrorKind, Prompter,
     prompt::{
-        EventStream, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest,
-        ResumeRequest, SessionPage, SessionsRequest,
+        Control, EventStream, ForkRequest, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
+        PromptReply, PromptRequest, ResumeRequest, SessionInfo, SessionPage, SessionsRequest,
     },
 };
 
@@ -36,7 +36,9 @@ const SILENCE: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(10);
 
 /// The status of an agent, now and at each change; ends after `stopped`.
-pub type StatusStream = Pin<Box<dyn Stream<Item = Result<AgentReport, Error>> + Send>>;
+pub type StatusStream = ItemStream<AgentReport>;
+/// The items that a route tells, until it has no more.
+pub type ItemStream<T> = Pin<Box<dyn Stream<Item = Result<T, Error>> + Send>>;
 
 /// The client for requests to an agent in another process. Cheap to clone.
 #[derive(Clone)]
@@ -44,6 +46,8 @@ pub struct Client {
     http: reqwest::Client,
     address: SocketAddr,
     token: Arc<str>,
+    /// The path that every route is below.
+    below: Arc<str>,
 }
 
 impl Client {
@@ -65,7 +69,12 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never());
         let failed = |error| Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error);
-        Ok(Self { http: builder.build().map_err(failed)?, address, token: token.into() })
+        Ok(Self { http: builder.build().map_err(failed)?, address, token: token.into(), below: "/v1".into() })
+    }
+
+    /// The same caller of the routes below another path.
+    pub(crate) fn below(&self, path: String) -> Self {
+        Self { below: path.into(), ..self.clone() }
     }
 
     /// Returns the address that the agent listens on.
@@ -78,7 +87,7 @@ impl Client {
     /// # Errors
     /// `Connection` if nobody answers.
     pub async fn ready(&self) -> Result<bool, Error> {
-        let asked = self.http.get(self.url("/v1/ready")?).timeout(QUICK);
+        let asked = self.http.get(self.url("/ready")?).timeout(QUICK);
         let answer = asked.send().await.map_err(unanswered)?;
         match answer.status() {
             StatusCode::OK => Ok(true),
@@ -92,7 +101,7 @@ impl Client {
     /// # Errors
     /// `Denied` if the token is wrong, `Connection` if nobody answers.
     pub async fn status(&self) -> Result<AgentReport, Error> {
-        self.get("/v1/status", &[]).await
+        self.get("/status", &[]).await
     }
 
     /// Watches the status of the agent, now and at each change. A stream that ends before `stopped` was told ends with
@@ -101,9 +110,18 @@ impl Client {
     /// # Errors
     /// As [`status`](Client::status).
     pub async fn watch(&self) -> Result<StatusStream, Error> {
-        let asked = self.ask(Method::GET, "/v1/status")?.header(header::ACCEPT, "text/event-stream");
-        let answer = accepted(asked.send().await.map_err(unanswered)?).await?;
-        Ok(Box::pin(items(answer)))
+        self.follow("/status", &[]).await
+    }
+
+    /// A stream of the items that a route tells.
+    pub(crate) async fn follow<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<ItemStream<T>, Error> {
+        let asked = self.ask(Method::GET, path, query)?.header(header::ACCEPT, "text/event-stream").send();
+        let answer = timeout(SILENCE, asked).await.map_err(|_| silent())?.map_err(unanswered)?;
+        Ok(Box::pin(items(accepted(answer).await?)))
     }
 
     /// Asks the agent to end. It has heard when this returns; that it has ended, [`watch`](Client::watch) tells.
@@ -111,53 +129,63 @@ impl Client {
     /// # Errors
     /// As [`status`](Client::status).
     pub async fn stop(&self) -> Result<(), Error> {
-        let asked = self.ask(Method::POST, "/v1/stop")?.timeout(QUICK);
+        let asked = self.ask(Method::POST, "/stop", &[])?.timeout(QUICK);
         accepted(asked.send().await.map_err(unanswered)?).await.map(drop)
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
-        let mut url = self.url(path)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let asked = self.http.get(url).bearer_auth(&self.token).timeout(QUICK);
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
+        let asked = self.ask(Method::GET, path, query)?.timeout(QUICK);
         json_of(accepted(asked.send().await.map_err(unanswered)?).await?).await
     }
 
     async fn post(&self, path: &str, request: &impl Serialize) -> Result<Response, Error> {
+        self.post_in(path, None, request).await
+    }
+
+    /// The same, about a session.
+    async fn post_in(&self, path: &str, session: Option<&str>, request: &impl Serialize) -> Result<Response, Error> {
         let unwritable = |error| Error::new(ErrorKind::Invalid, "the request cannot be written").with_source(error);
         let body = serde_json::to_vec(request).map_err(unwritable)?;
         if body.len() > MAX_REQUEST_BYTES {
             let message = format!("the request has {} bytes; it may have {MAX_REQUEST_BYTES}", body.len());
             return Err(Error::new(ErrorKind::Full, message));
         }
-        let asked = self.ask(Method::POST, path)?.header(header::CONTENT_TYPE, "application/json").body(body);
+        let asked = self.ask(Method::POST, path, &in_session(session))?;
+        let asked = asked.header(header::CONTENT_TYPE, "application/json").body(body);
         accepted(asked.send().await.map_err(unanswered)?).await
     }
 
-    fn ask(&self, method: Method, path: &str) -> Result<RequestBuilder, Error> {
-        Ok(self.http.request(method, self.url(path)?).bearer_auth(&self.token))
+    fn ask(&self, method: Method, path: &str, query: &[(&str, String)]) -> Result<RequestBuilder, Error> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(self.http.request(method, url).bearer_auth(&self.token))
     }
 
     fn url(&self, path: &str) -> Result<Url, Error> {
         let wrong = |_| Error::new(ErrorKind::Invalid, format!("not an address: {}", self.address));
-        Url::parse(&format!("http://{}{path}", self.address)).map_err(wrong)
+        Url::parse(&format!("http://{}{}{path}", self.address, self.below)).map_err(wrong)
     }
+}
+
+fn in_session(session: Option<&str>) -> Vec<(&'static str, String)> {
+    session.map(|name| ("session", name.to_owned())).into_iter().collect()
 }
 
 #[async_trait]
 impl Prompter for Client {
     async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
-        json_of(self.post("/v1/prompt", &request).await?).await
+        json_of(self.post("/prompt", &request).await?).await
     }
 
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        let answer = timeout(SILENCE, self.post("/v1/prompt/stream", &request)).await;
+        let answer = timeout(SILENCE, self.post("/prompt/stream", &request)).await;
         Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
     }
 
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
-        let answer = timeout(SILENCE, self.post("/v1/resume", &request)).await;
+        let answer = timeout(SILENCE, self.post("/resume", &request)).await;
         Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
     }
 
@@ -167,11 +195,11 @@ impl Prompter for Client {
         let limit = limit.map(|limit| ("limit", limit.to_string()));
         let query: Vec<_> =
             session.into_iter().chain(limit).chain(after.map(|mark| ("after", mark.to_string()))).collect();
-        self.get("/v1/pauses", &query).await
+        self.get("/pauses", &query).await
     }
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
-        json_of(self.post("/v1/object", &request).await?).await
+        json_of(self.post("/object", &request).await?).await
     }
 
     async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
@@ -180,13 +208,33 @@ impl Prompter for Client {
         let limit = limit.map(|limit| ("limit", limit.to_string()));
         let query: Vec<_> =
             session.into_iter().chain(limit).chain(before.map(|mark| ("before", mark.to_string()))).collect();
-        self.get("/v1/messages", &query).await
+        self.get("/messages", &query).await
     }
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         let limit = request.limit.map(|limit| ("limit", limit.to_string()));
         let query: Vec<_> = limit.into_iter().chain(request.after.map(|mark| ("after", mark))).collect();
-        self.get("/v1/sessions", &query).await
+        self.get("/sessions", &query).await
+    }
+
+    async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
+        let asked = timeout(QUICK, self.post_in("/control", session, &control)).await;
+        asked.unwrap_or_else(|_| Err(silent())).map(drop)
+    }
+
+    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+        let after = after.map(|seq| ("after", seq.to_string()));
+        let query: Vec<_> = in_session(session).into_iter().chain(after).collect();
+        self.follow("/events", &query).await
+    }
+
+    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+        json_of(self.post_in("/fork", session, &request).await?).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), Error> {
+        let asked = self.ask(Method::DELETE, "/sessions", &in_session(Some(session)))?.timeout(QUICK);
+        accepted(asked.send().await.map_err(unanswered)?).await.map(drop)
     }
 }
 

@@ -58,7 +58,7 @@ struct ErrorBody {
 
 /// An error on its way out, with a status of its own if the kind's does not say it.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub(super) error: Error,
     pub(super) status: StatusCode,
 }

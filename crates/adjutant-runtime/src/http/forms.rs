@@ -6,7 +6,9 @@ use adjutant_llm::Schema;
 use serde_json::Value;
 
 use super::OPENAPI;
-use crate::prompt::{MessagesRequest, ObjectRequest, PausesRequest, PromptRequest, ResumeRequest, SessionsRequest};
+use crate::prompt::{
+    Control, ForkRequest, MessagesRequest, ObjectRequest, PausesRequest, PromptRequest, ResumeRequest, SessionsRequest,
+};
 
 /// The largest number of faults that are told.
 const MAX_FAULTS: usize = 3;
@@ -14,43 +16,53 @@ const MAX_FAULTS: usize = 3;
 const MAX_FAULT: usize = 200;
 
 /// A request of which there is a form.
-pub(super) trait Form {
+pub(super) trait RequestForm {
     /// The name of its schema in the description; empty for a query.
     const SCHEMA: &'static str = "";
     /// The form in words.
     const FORM: &'static str;
 }
 
-impl Form for PromptRequest {
+impl RequestForm for PromptRequest {
     const SCHEMA: &'static str = "PromptRequest";
     const FORM: &'static str =
         r#"{"prompt": TEXT, "session": NAME, "timeout_ms": NUMBER}, of which `prompt` must be there"#;
 }
 
-impl Form for ResumeRequest {
+impl RequestForm for ResumeRequest {
     const SCHEMA: &'static str = "ResumeRequest";
     const FORM: &'static str = r#"{"session": NAME, "answers": [{"pause": ID, "answer": ANSWER, "shown": DIGEST}, …]}, or {"session": NAME, "pause": ID, "answer": ANSWER, "shown": DIGEST} for one pause, where `session` and `shown` may be left out; ANSWER is {"answer": "approve"}, {"answer": "approve", "args": JSON AS TEXT}, {"answer": "approve", "for_run": true}, {"answer": "deny", "reason": TEXT}, {"answer": "give", "value": ANYTHING}, {"answer": "return", "result": RESULT}, {"answer": "extend", "by": NUMBER} or {"answer": "decline", "message": TEXT}"#;
 }
 
-impl Form for ObjectRequest {
+impl RequestForm for ObjectRequest {
     const SCHEMA: &'static str = "ObjectRequest";
     const FORM: &'static str = r#"{"prompt": TEXT, "schema": SCHEMA, "schema_name": NAME, "schema_description": TEXT, "session": NAME}, of which `prompt` and `schema` must be there"#;
 }
 
-impl Form for MessagesRequest {
+impl RequestForm for Control {
+    const SCHEMA: &'static str = "Control";
+    const FORM: &'static str = r#"{"control": "steer", "text": TEXT}, {"control": "follow_up", "text": TEXT}, {"control": "stop"} or {"control": "stop_call", "call": ID}"#;
+}
+
+impl RequestForm for ForkRequest {
+    const SCHEMA: &'static str = "ForkRequest";
+    const FORM: &'static str = r#"{"to": NAME, "at": NUMBER}, of which `to` must be there"#;
+}
+
+impl RequestForm for MessagesRequest {
     const FORM: &'static str = "?session=NAME&limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
 }
 
-impl Form for SessionsRequest {
+impl RequestForm for SessionsRequest {
     const FORM: &'static str = "?limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
-impl Form for PausesRequest {
+impl RequestForm for PausesRequest {
     const FORM: &'static str = "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
 /// What is wrong with a request that has not the form that it must have, and the form.
-pub(super) fn explain<T: Form>(value: Option<&Value>) -> String {
+pub(super) fn explain<T: RequestForm>(value: Option<&Value>) -> String {
     let faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
     let what = if T::SCHEMA.is_empty() { "query" } else { "request" };
     let faults = if faults.is_empty() { String::new() } else { format!(": {}", faults.join(", ")) };

@@ -15,12 +15,17 @@ use axum::{
 use super::{
     MAX_REQUEST_BYTES,
     error::{Problem, too_long},
-    routes::Site,
 };
 use crate::ErrorKind;
 
 /// The one route that needs no token.
 pub(super) const READY: &str = "/v1/ready";
+
+/// What a caller must show, and where.
+pub(crate) struct Keys {
+    pub(crate) token: Arc<str>,
+    pub(crate) port: u16,
+}
 
 /// A mark of a connection: set once it has shown the token.
 #[derive(Debug, Clone, Default)]
@@ -34,24 +39,24 @@ impl ShownToken {
 }
 
 /// Lets a request through if it was meant for this agent and shows its token.
-pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    if !is_own(headers, site.port) {
+    if !is_own(headers, keys.port) {
         // A page in a browser whose name leads here is not a caller that holds the token.
         return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is for another host")
             .into_response();
     }
-    if !headers.get_all(header::ORIGIN).iter().all(|origin| is_own_origin(origin, site.port)) {
+    if !headers.get_all(header::ORIGIN).iter().all(|origin| is_own_origin(origin, keys.port)) {
         // It may hold the token; the page that sends it may not be one of ours.
         return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is from a page of another origin")
             .into_response();
     }
-    if request.uri().path() != READY && !shows(headers, &site.token) {
+    if request.uri().path() != READY && !shows(headers, &keys.token) {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     }
     if let Some(shown) = request.extensions().get::<ShownToken>()
-        && shows(request.headers(), &site.token)
+        && shows(request.headers(), &keys.token)
     {
         shown.0.store(true, Ordering::Relaxed);
     }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Json, Router,
     body::Body,
-    extract::{Path, Query, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode, header},
+    extract::{FromRequestParts, Path, Query, RawPathParams, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode, header, request::Parts},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     MAX_REQUEST_BYTES, OPENAPI,
     error::{Problem, too_long},
-    forms::{self, Form},
-    guard, news,
+    forms::{self, RequestForm},
+    guard::{self, Keys},
+    news,
     report::AgentReport,
     sse,
 };
@@ -47,8 +48,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct Site {
     pub(super) prompter: LocalPrompter,
     pub(super) agent: Arc<str>,
-    pub(super) token: Arc<str>,
-    pub(super) port: u16,
     pub(super) phase: watch::Sender<Phase>,
     /// Cancelled when somebody asks the agent to stop.
     pub(super) stop: CancellationToken,
@@ -63,19 +62,61 @@ pub(super) enum Phase {
     Stopped,
 }
 
-impl Site {
-    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, token: Arc<str>, port: u16) -> Self {
-        let phase = watch::Sender::new(Phase::Serving);
-        let prompts = Arc::new(Semaphore::new(MAX_PROMPTS));
-        Self { prompter, agent, token, port, phase, stop: CancellationToken::new(), prompts }
-    }
+/// Whoever finds the agent that a request is for.
+pub(crate) trait Plane: Send + Sync + 'static {
+    /// The agent of this name; the only one has none.
+    fn prompter(&self, agent: Option<&str>) -> impl Future<Output = Result<Arc<dyn Prompter>, Error>> + Send;
 
+    /// The places of prompts at work.
+    fn prompts(&self) -> &Arc<Semaphore>;
+}
+
+/// The agent that a request is for.
+pub(super) struct Whom {
+    prompter: Arc<dyn Prompter>,
+    prompts: Arc<Semaphore>,
+}
+
+impl<P: Plane> FromRequestParts<Arc<P>> for Whom {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, plane: &Arc<P>) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, plane).await;
+        let params = params.map_err(|_| Error::new(ErrorKind::Invalid, "the path of the request is no text"))?;
+        let agent = params.iter().find(|(name, _)| *name == "agent").map(|(_, agent)| agent);
+        Ok(Self { prompter: plane.prompter(agent).await?, prompts: Arc::clone(plane.prompts()) })
+    }
+}
+
+impl Whom {
     /// A place among the prompts at work.
     fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.prompts).try_acquire_owned().map_err(|_| {
             let message = format!("{MAX_PROMPTS} prompts are at work; hint: ask again later");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy, &message)
         })
+    }
+}
+
+impl Plane for Site {
+    async fn prompter(&self, _: Option<&str>) -> Result<Arc<dyn Prompter>, Error> {
+        Ok(Arc::new(self.prompter.clone()))
+    }
+
+    fn prompts(&self) -> &Arc<Semaphore> {
+        &self.prompts
+    }
+}
+
+/// The places of all prompts that may be at work.
+pub(crate) fn places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_PROMPTS))
+}
+
+impl Site {
+    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>) -> Self {
+        let phase = watch::Sender::new(Phase::Serving);
+        Self { prompter, agent, phase, stop: CancellationToken::new(), prompts: places() }
     }
 
     pub(super) fn go_to(&self, phase: Phase) {
@@ -94,26 +135,38 @@ impl Site {
     }
 }
 
-pub(super) fn router(site: &Arc<Site>) -> Router {
-    Router::new()
-        .route("/v1/ready", get(ready))
-        .route("/v1/status", get(status))
-        .route("/v1/prompt", post(prompt))
-        .route("/v1/prompt/stream", post(stream))
-        .route("/v1/resume", post(resume))
-        .route("/v1/object", post(object))
-        .route("/v1/pauses", get(pauses))
-        .route("/v1/sessions", get(sessions))
-        .route("/v1/sessions/{name}/messages", get(messages_of))
-        .route("/v1/messages", get(messages))
-        .route("/v1/stop", post(stop))
+pub(super) fn router(site: &Arc<Site>, keys: Keys) -> Router {
+    let router =
+        Router::new().route("/v1/ready", get(ready)).route("/v1/status", get(status)).route("/v1/stop", post(stop));
+    guarded(of_agent(router, "/v1"), keys).with_state(Arc::clone(site))
+}
+
+/// The routes of one agent, below a path.
+pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<Arc<P>> {
+    let at = |path: &str| format!("{below}{path}");
+    router
+        .route(&at("/prompt"), post(prompt))
+        .route(&at("/prompt/stream"), post(stream))
+        .route(&at("/resume"), post(resume))
+        .route(&at("/object"), post(object))
+        .route(&at("/pauses"), get(pauses))
+        .route(&at("/control"), post(control))
+        .route(&at("/events"), get(events))
+        .route(&at("/fork"), post(fork))
+        .route(&at("/sessions"), get(sessions).delete(delete))
+        .route(&at("/sessions/{name}/messages"), get(messages_of))
+        .route(&at("/messages"), get(messages))
+}
+
+/// Adds what every server has: the description, the guard, errors in JSON.
+pub(crate) fn guarded<P: Plane>(router: Router<Arc<P>>, keys: Keys) -> Router<Arc<P>> {
+    router
         .route("/v1/openapi.json", get(openapi))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, "there is no such route"))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Invalid, "the route does not take this method")
         })
-        .layer(middleware::from_fn_with_state(Arc::clone(site), guard::guard))
-        .with_state(Arc::clone(site))
+        .layer(middleware::from_fn_with_state(Arc::new(keys), guard::guard))
 }
 
 async fn ready(State(site): State<Arc<Site>>) -> Response {
@@ -130,16 +183,16 @@ async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     Json(site.report()).into_response()
 }
 
-async fn prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Json<PromptReply>, Problem> {
-    let _place = site.place()?;
-    Ok(Json(site.prompter.prompt(read(&headers, body).await?).await?))
+async fn prompt(whom: Whom, headers: HeaderMap, body: Body) -> Result<Json<PromptReply>, Problem> {
+    let _place = whom.place()?;
+    Ok(Json(whom.prompter.prompt(read(&headers, body).await?).await?))
 }
 
-impl Form for EventsQuery {
+impl RequestForm for EventsQuery {
     const FORM: &'static str = "?events=all or ?events=simple";
 }
 
-impl Form for Page {
+impl RequestForm for Page {
     const FORM: &'static str = "?limit=1 to 1000&before=MARK OF A PAGE, each of which may be left out";
 }
 
@@ -173,53 +226,50 @@ impl Detail {
 }
 
 async fn stream(
-    State(site): State<Arc<Site>>,
+    whom: Whom,
     query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let detail = asked(query)?.events;
-    let place = site.place()?;
-    let events = site.prompter.stream(read(&headers, body).await?).await?;
+    let place = whom.place()?;
+    let events = whom.prompter.stream(read(&headers, body).await?).await?;
     Ok(detail.respond(events, place))
 }
 
 async fn resume(
-    State(site): State<Arc<Site>>,
+    whom: Whom,
     query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let detail = asked(query)?.events;
-    let place = site.place()?;
-    let events = site.prompter.resume(read(&headers, body).await?).await?;
+    let place = whom.place()?;
+    let events = whom.prompter.resume(read(&headers, body).await?).await?;
     Ok(detail.respond(events, place))
 }
 
-async fn object(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let _place = site.place()?;
-    Ok(Json(site.prompter.object(read(&headers, body).await?).await?).into_response())
+async fn object(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let _place = whom.place()?;
+    Ok(Json(whom.prompter.object(read(&headers, body).await?).await?).into_response())
 }
 
-async fn pauses(
-    State(site): State<Arc<Site>>,
-    query: Result<Query<PausesRequest>, QueryRejection>,
-) -> Result<Json<PausePage>, Problem> {
-    Ok(Json(site.prompter.pauses(asked(query)?).await?))
+async fn pauses(whom: Whom, query: Result<Query<PausesRequest>, QueryRejection>) -> Result<Json<PausePage>, Problem> {
+    Ok(Json(whom.prompter.pauses(asked(query)?).await?))
 }
 
 async fn sessions(
-    State(site): State<Arc<Site>>,
+    whom: Whom,
     query: Result<Query<SessionsRequest>, QueryRejection>,
 ) -> Result<Json<SessionPage>, Problem> {
-    Ok(Json(site.prompter.sessions(asked(query)?).await?))
+    Ok(Json(whom.prompter.sessions(asked(query)?).await?))
 }
 
 async fn messages(
-    State(site): State<Arc<Site>>,
+    whom: Whom,
     query: Result<Query<MessagesRequest>, QueryRejection>,
 ) -> Result<Json<MessagePage>, Problem> {
-    Ok(Json(site.prompter.messages(asked(query)?).await?))
+    Ok(Json(whom.prompter.messages(asked(query)?).await?))
 }
 
 /// A page of a session whose name stands in the path.
@@ -232,14 +282,82 @@ struct Page {
     before: Option<u64>,
 }
 
+/// The session that a path names.
+#[derive(Debug, Deserialize)]
+struct OfSession {
+    name: Arc<str>,
+}
+
 async fn messages_of(
-    State(site): State<Arc<Site>>,
-    Path(name): Path<String>,
+    whom: Whom,
+    Path(OfSession { name }): Path<OfSession>,
     query: Result<Query<Page>, QueryRejection>,
 ) -> Result<Json<MessagePage>, Problem> {
     let Page { limit, before } = asked(query)?;
-    let request = MessagesRequest { session: Some(name.into()), limit, before };
-    Ok(Json(site.prompter.messages(request).await?))
+    let request = MessagesRequest { session: Some(name), limit, before };
+    Ok(Json(whom.prompter.messages(request).await?))
+}
+
+/// The session that a query names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InSession {
+    #[serde(default)]
+    session: Option<Arc<str>>,
+    /// The newest event that is known.
+    #[serde(default)]
+    after: Option<u64>,
+}
+
+impl RequestForm for InSession {
+    const FORM: &'static str = "?session=NAME, which may be left out, and for events &after=NUMBER";
+}
+
+async fn control(
+    whom: Whom,
+    query: Result<Query<InSession>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let session = asked(query)?.session;
+    whom.prompter.control(session.as_deref(), read(&headers, body).await?).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "heard": true }))).into_response())
+}
+
+async fn events(
+    whom: Whom,
+    query: Result<Query<InSession>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let InSession { session, after } = asked(query)?;
+    let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
+    let after = match last {
+        Some(None) => {
+            return Err(Error::new(ErrorKind::Invalid, "Last-Event-ID is the id of an event: a number").into());
+        }
+        Some(last) => last,
+        None => after,
+    };
+    Ok(sse::respond(sse::all(whom.prompter.attach(session.as_deref(), after).await?)))
+}
+
+async fn fork(
+    whom: Whom,
+    query: Result<Query<InSession>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let session = asked(query)?.session;
+    let made = whom.prompter.fork(session.as_deref(), read(&headers, body).await?).await?;
+    Ok((StatusCode::CREATED, Json(made)).into_response())
+}
+
+async fn delete(whom: Whom, query: Result<Query<InSession>, QueryRejection>) -> Result<Response, Problem> {
+    let Some(session) = asked(query)?.session else {
+        return Err(Error::new(ErrorKind::Invalid, "a session that is deleted is named: ?session=NAME").into());
+    };
+    whom.prompter.delete(&session).await?;
+    Ok(Json(json!({ "deleted": session })).into_response())
 }
 
 async fn stop(State(site): State<Arc<Site>>) -> Response {
@@ -251,13 +369,13 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-fn asked<T: Form>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
+fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
     let Query(asked) = query.map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(None)))?;
     Ok(asked)
 }
 
 /// Reads the content of a request, as JSON.
-async fn read<T: DeserializeOwned + Form>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if !media.eq_ignore_ascii_case("application/json") {

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    guard::ShownToken,
+    guard::{Keys, ShownToken},
     routes::{self, Phase, Site},
 };
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
@@ -57,10 +57,16 @@ pub struct ServerOptions {
 
 /// A server of one agent that listens on loopback.
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    door: Door,
     site: Arc<Site>,
     grace: Duration,
+}
+
+/// A listener on loopback, and the token that opens it.
+pub(crate) struct Door {
+    listener: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: Arc<str>,
 }
 
 impl ServerOptions {
@@ -94,35 +100,27 @@ impl Server {
     /// # Errors
     /// `Init` if no port can be had.
     pub async fn bind(prompter: LocalPrompter, options: ServerOptions) -> Result<Self, Error> {
-        let failed = |error: io::Error| Error::new(ErrorKind::Init, "could not listen on 127.0.0.1").with_source(error);
-        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await {
-            Ok(listener) => listener,
-            Err(_) if options.port != 0 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?,
-            Err(error) => return Err(failed(error)),
-        };
-        let address = listener.local_addr().map_err(failed)?;
-        let token = options.token.unwrap_or_else(new_token);
-        let site = Arc::new(Site::new(prompter, options.agent, token, address.port()));
-        Ok(Self { listener, address, site, grace: options.grace })
+        let door = Door::bind(options.port, options.token).await?;
+        let site = Arc::new(Site::new(prompter, options.agent));
+        Ok(Self { door, site, grace: options.grace })
     }
 
     /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.door.address
     }
 
     /// Returns the token that a caller must show.
     pub fn token(&self) -> &str {
-        &self.site.token
+        &self.door.token
     }
 
     /// Serves until this ends or somebody asks it to stop; then takes no more prompts, wishes the runs to stop, and
     /// returns when they have, after the grace period at the latest.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
-        let Self { listener, site, grace, .. } = self;
-        let (router, closing, mut connections) =
-            (routes::router(&site), CancellationToken::new(), Connections::default());
-        let mut stopped = pin!(async {
+        let Self { door, site, grace } = self;
+        let router = routes::router(&site, door.keys());
+        let stopped = async {
             tokio::select! {
                 () = ended => {}
                 () = site.stop.cancelled() => {}
@@ -130,7 +128,33 @@ impl Server {
             site.go_to(Phase::Stopping);
             site.prompter.close(grace).await;
             site.go_to(Phase::Stopped);
-        });
+        };
+        door.serve(router, stopped).await;
+    }
+}
+
+impl Door {
+    /// Listens on this port if it is free, else on another one.
+    pub(crate) async fn bind(port: u16, token: Option<Arc<str>>) -> Result<Self, Error> {
+        let failed = |error: io::Error| Error::new(ErrorKind::Init, "could not listen on 127.0.0.1").with_source(error);
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+            Ok(listener) => listener,
+            Err(_) if port != 0 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?,
+            Err(error) => return Err(failed(error)),
+        };
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, token: token.unwrap_or_else(new_token) })
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        Keys { token: Arc::clone(&self.token), port: self.address.port() }
+    }
+
+    /// Serves these routes until this ends; what is answered then may be read for a moment.
+    pub(crate) async fn serve(self, router: Router, stopped: impl Future<Output = ()> + Send) {
+        let Self { listener, .. } = self;
+        let (closing, mut connections) = (CancellationToken::new(), Connections::default());
+        let mut stopped = pin!(stopped);
         loop {
             let place = connections.place();
             tokio::select! {
@@ -224,7 +248,7 @@ fn new_token() -> Arc<str> {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Server").field("address", &self.door.address).finish_non_exhaustive()
     }
 }
 

@@ -17,20 +17,20 @@ use super::{error::Wire, simple::Simple};
 use crate::{Error, prompt::EventStream};
 
 /// The frame behind the last event: without it, the stream was cut off.
-pub(super) const END: &str = "end";
+pub(crate) const END: &str = "end";
 /// The frame that tells why there are no more events.
 pub(super) const ERROR: &str = "error";
 /// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An answer of frames.
-pub(super) fn respond(frames: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+pub(crate) fn respond(frames: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
     let sse = Sse::new(frames).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     ([(header::CACHE_CONTROL, "no-store")], sse).into_response()
 }
 
 /// A frame of this name and content.
-pub(super) fn frame(name: &str, data: &impl Serialize) -> Event {
+pub(crate) fn frame(name: &str, data: &impl Serialize) -> Event {
     // Types of ours with names for keys are always written.
     let data = serde_json::to_string(data).unwrap_or_default();
     Event::default().event(name).data(data)

@@ -1,6 +1,9 @@
 //! The messages of a session, and the list of sessions: read from the log, no matter who works in it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use adjutant_agent::{
     Event, EventKind, Events, Journal, LogId, LogQuery, PageMark, Record, Seq, Stamped, sessions::Sessions,
@@ -12,34 +15,78 @@ use futures_util::StreamExt;
 use super::{MessagePage, MessagesRequest, SessionInfo, SessionMessage, SessionPage, SessionsRequest, session, told};
 use crate::{Error, ErrorKind};
 
+/// The number of records that are looked at for each message that is wanted, at first.
+const RECORDS: u64 = 8;
+/// The number of messages that one record may hold so that each has a mark of its own.
+const WITHIN: u64 = 1 << 20;
+
 /// The newest messages of a session, or those before a mark.
 ///
-/// The log is read from its beginning; what is kept of it meanwhile is one page.
+/// The end of the log is read, and more of it only if that has too few messages: a page costs what it holds, however long
+/// the log is.
 pub(super) async fn messages(
     journal: &dyn Journal,
     log: &LogId,
     request: &MessagesRequest,
 ) -> Result<MessagePage, Error> {
     let limit = session::page(request.limit)?;
-    let (mut page, mut first, mut reader) = (VecDeque::new(), 0_u64, None);
+    let head = journal.info(log).await.map_err(told::of_journal)?.head.0;
+    let first = journal.read(log, Seq(0)).next().await.transpose().map_err(told::of_journal)?;
+    let Some(first) = first else { return Ok(MessagePage::default()) };
+    // A mark is the number of a record, and that of a message in it.
     let until = request.before.unwrap_or(u64::MAX);
-    let mut records = journal.read(log, Seq(0));
-    'read: while let Some(stamped) = records.next().await {
+    let last = head.min(until / WITHIN);
+    let mut span = RECORDS.saturating_mul(limit as u64);
+    loop {
+        let after = last.saturating_sub(span);
+        let found = read(journal, log, &first.thread, (after, last)).await?;
+        let mut page: VecDeque<(u64, SessionMessage)> =
+            found.iter().flatten().filter(|(mark, _)| *mark < until).cloned().collect();
+        if after > 0 && (found.is_none() || page.len() <= limit) {
+            span = span.saturating_mul(4);
+            continue;
+        }
+        let more = page.len() > limit;
+        page.drain(..page.len().saturating_sub(limit));
+        let before = page.front().filter(|_| more).map(|(mark, _)| *mark);
+        return Ok(MessagePage { messages: page.into_iter().map(|(_, message)| message).collect(), before });
+    }
+}
+
+/// The messages of the records of a stretch, each with its mark, from the first turn on that begins in it; none if what
+/// stands before the stretch would have to be known.
+async fn read(
+    journal: &dyn Journal,
+    log: &LogId,
+    thread: &ThreadId,
+    (after, last): (u64, u64),
+) -> Result<Option<Vec<(u64, SessionMessage)>>, Error> {
+    let (mut reader, mut all, mut has_begun) = (HistoryReader::new(thread), Vec::new(), after == 0);
+    let mut queued = BTreeSet::new();
+    let mut records = journal.read(log, Seq(after));
+    while let Some(stamped) = records.next().await {
         let stamped = stamped.map_err(told::of_journal)?;
-        let reader = reader.get_or_insert_with(|| HistoryReader::new(&stamped.thread));
-        for message in reader.read(&stamped) {
-            if first + page.len() as u64 >= until {
-                break 'read;
+        if stamped.seq.0 > last {
+            break;
+        }
+        if stamped.thread != *thread {
+            continue;
+        }
+        has_begun |= matches!(stamped.record, Record::Began { .. } | Record::Opened { .. });
+        match &stamped.record {
+            Record::Queued { item, .. } => drop(queued.insert(*item)),
+            // What it says stands where it was queued.
+            Record::Placed { items, .. } if after > 0 && has_begun && !items.iter().all(|it| queued.contains(it)) => {
+                return Ok(None);
             }
-            page.push_back(message);
-            if page.len() > limit {
-                page.pop_front();
-                first += 1;
-            }
+            _ => {}
+        }
+        let told = reader.read(&stamped);
+        if has_begun {
+            all.extend((0..).zip(told).map(|(at, message)| (stamped.seq.0 * WITHIN + at, message)));
         }
     }
-    let before = (first > 0 && !page.is_empty()).then_some(first);
-    Ok(MessagePage { messages: page.into(), before })
+    Ok(has_begun.then_some(all))
 }
 
 /// The sessions, the one that changed last first.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, Pause, RunResult, Running};
+use adjutant_llm::CallId;
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
@@ -73,7 +74,7 @@ impl Lead {
     }
 
     /// Returns the agent whose turn it is in the session.
-    async fn active(&self) -> Result<Option<&Agent>, Error> {
+    pub(super) async fn active(&self) -> Result<Option<&Agent>, Error> {
         Ok(match self {
             Lead::Agent(agent) => Some(agent),
             Lead::HandoffChain(chain) => chain.agent(&chain.active().await.map_err(told::of_chain)?),
@@ -132,6 +133,17 @@ impl LeadRun {
                 }
                 // The next agent of the chain does not begin.
                 chain.cancel();
+            }
+            Kind::Ended => {}
+        }
+    }
+
+    /// Wishes to stop one call.
+    pub(super) fn stop_call(&self, call: CallId) {
+        match &self.run {
+            Kind::Agent(running) => running.stopper().stop_call(call),
+            Kind::HandoffChain(chain) => {
+                chain.running().into_iter().for_each(|running| running.stopper().stop_call(call));
             }
             Kind::Ended => {}
         }

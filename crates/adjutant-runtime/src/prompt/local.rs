@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    EventStream, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
-    PromptReply, PromptRequest, Prompter, ResumeRequest, SessionPage, SessionTable, SessionsRequest, WaitingPause,
-    history, object,
+    Control, EventStream, ForkRequest, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage,
+    PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionTable,
+    SessionsRequest, WaitingPause, history, object,
     open::OpenState,
     session, told,
     work::{Observer, RunStream, SessionSlot},
@@ -145,6 +145,10 @@ impl LocalPrompter {
         name.unwrap_or(&self.0.default_session).clone()
     }
 
+    fn named(&self, name: Option<&str>) -> Arc<str> {
+        name.map_or_else(|| self.session_of(None), Arc::from)
+    }
+
     async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
         check_prompt(&request.prompt)?;
         let (mut slot, lead) = self.sit_anew(session)?;
@@ -193,7 +197,7 @@ impl LocalPrompter {
         Ok(pauses.into_iter().map(one).collect())
     }
 
-    fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
+    pub(super) fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
         session::check(session)?;
         let mut slot = self.0.table.sit(Some(session))?;
         let lead = slot.lead(|name| (self.0.lead)(name)).inspect_err(|error| slot.end(Err(error.clone())))?;
@@ -283,6 +287,22 @@ impl Prompter for LocalPrompter {
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         history::sessions(&self.0.sessions, &request).await
+    }
+
+    async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
+        self.hear(&self.named(session), control).await
+    }
+
+    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+        self.attached(&self.named(session), after).await
+    }
+
+    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+        self.forked(&self.named(session), &request).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), Error> {
+        self.deleted(session).await
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct OpenRun {
     pub(super) since_ms: u64,
     pub(super) state: OpenState,
     /// How often it went on after a crash.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default)]
     pub(super) resumed: u32,
 }
 
@@ -103,11 +103,6 @@ impl OpenRun {
     pub(super) fn waits(self) -> bool {
         self.state != OpenState::Working
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Returns the sessions of an agent whose runs wait for an answer, as its process wrote them down last.

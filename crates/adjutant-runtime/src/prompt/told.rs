@@ -61,6 +61,7 @@ pub(super) fn stopped() -> Error {
 fn of_journal_kind(error: &JournalError) -> ErrorKind {
     match error.kind {
         JournalErrorKind::Missing => ErrorKind::Missing,
+        JournalErrorKind::Exists => ErrorKind::Exists,
         JournalErrorKind::Owned => ErrorKind::Busy,
         JournalErrorKind::Invalid => ErrorKind::Invalid,
         _ => ErrorKind::Storage,

@@ -10,9 +10,13 @@ use std::{
 };
 
 use adjutant_agent::{CancelBy, Event, EventKind, Outcome, RunResult};
+use adjutant_llm::CallId;
 use futures_core::Stream;
 use futures_util::StreamExt;
-use tokio::{sync::watch, time::Sleep};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Sleep,
+};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{Lead, lead::LeadRun, open::OpenRuns, told};
@@ -69,6 +73,15 @@ struct OpenWork {
     lead: Option<Lead>,
     at_work: bool,
     used: u64,
+    /// Where wishes about the run at work go.
+    wishes: Option<mpsc::UnboundedSender<Wish>>,
+}
+
+/// A wish about a run at work.
+#[derive(Debug)]
+pub(super) enum Wish {
+    Stop,
+    StopCall(CallId),
 }
 
 /// Somebody works: in a session of which nobody else works meanwhile, or on an object.
@@ -88,6 +101,7 @@ pub(super) struct RunStream {
     stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     leaving: Pin<Box<WaitForCancellationFutureOwned>>,
     deadline: Option<Pin<Box<Sleep>>>,
+    wishes: mpsc::UnboundedReceiver<Wish>,
 }
 
 impl SessionTable {
@@ -176,6 +190,18 @@ impl SessionTable {
         Ok(open.lead.get_or_insert(lead).clone())
     }
 
+    /// Wishes something of the run that is at work in a session; false if none is.
+    pub(super) fn wish(&self, session: &str, wish: Wish) -> bool {
+        let sessions = self.sessions();
+        let open = sessions.open.get(session).filter(|open| open.at_work);
+        open.and_then(|open| open.wishes.as_ref()).is_some_and(|wishes| wishes.send(wish).is_ok())
+    }
+
+    /// True if a run is at work in a session.
+    pub(super) fn is_at_work(&self, session: &str) -> bool {
+        self.sessions().open.get(session).is_some_and(|open| open.at_work)
+    }
+
     /// Returns the runs that have not ended.
     pub(super) fn open(&self) -> MutexGuard<'_, OpenRuns> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -197,6 +223,27 @@ impl SessionSlot {
         match &self.session {
             Some(name) => self.table.lead(name, make),
             None => Err(Error::new(ErrorKind::Invalid, "no session is named")),
+        }
+    }
+
+    /// Takes wishes about the run from now on.
+    fn listen(&self) -> mpsc::UnboundedReceiver<Wish> {
+        let (wishes, heard) = mpsc::unbounded_channel();
+        let open = self.session.as_ref().map(|name| (self.table.sessions(), name));
+        if let Some((mut sessions, name)) = open
+            && let Some(open) = sessions.open.get_mut(name)
+        {
+            open.wishes = Some(wishes);
+        }
+        heard
+    }
+
+    /// Forgets the agent of the session, and so lets go of its log.
+    pub(super) fn let_go(&self) {
+        if let Some(name) = &self.session
+            && let Some(open) = self.table.sessions().open.get_mut(name)
+        {
+            open.lead = None;
         }
     }
 
@@ -230,7 +277,7 @@ impl Drop for SessionSlot {
         if let Some(name) = &self.session {
             let mut sessions = self.table.sessions();
             if let Some(open) = sessions.open.get_mut(name) {
-                open.at_work = false;
+                (open.at_work, open.wishes) = (false, None);
             }
             SessionTable::tidy(&mut sessions);
         }
@@ -245,7 +292,9 @@ impl RunStream {
     /// Why it could not begin.
     pub(super) async fn begin(run: LeadRun, slot: SessionSlot, timeout: Option<Duration>) -> Result<Self, Error> {
         let (stopping, leaving) = (slot.table.stopping.clone(), slot.table.leaving.clone());
+        let wishes = slot.listen();
         let mut stream = Self {
+            wishes,
             run: Some(run),
             first: VecDeque::new(),
             slot,
@@ -294,6 +343,12 @@ impl RunStream {
         if self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready()) {
             self.deadline = None;
             run.stop(CancelBy::Deadline);
+        }
+        while let Poll::Ready(Some(wish)) = self.wishes.poll_recv(cx) {
+            match wish {
+                Wish::Stop => run.stop(CancelBy::User),
+                Wish::StopCall(call) => run.stop_call(call),
+            }
         }
         match run.poll_event(cx) {
             Poll::Pending => Poll::Pending,

@@ -408,6 +408,13 @@ impl Drive {
             }
             is_new
         });
+        self.by.agents.send_if_modified(|known| {
+            let is_new = !known.keys().eq(self.agents.keys());
+            if is_new {
+                *known = Arc::new(self.agents.iter().map(|(id, it)| (*id, Arc::clone(&it.instance))).collect());
+            }
+            is_new
+        });
     }
 
     /// Stops every agent that runs, and tells what became of each.

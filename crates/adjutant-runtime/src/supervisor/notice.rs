@@ -1,12 +1,12 @@
 //! The news that a supervisor tells: events, and a table of all agents.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
-use crate::{Goal, Status};
+use crate::{Goal, Instance, Status};
 
 /// Something that a supervisor did or found.
 ///
@@ -78,13 +78,17 @@ pub struct Notices {
 }
 
 /// Sees where all agents of a supervisor stand.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Table {
     from: watch::Receiver<Arc<[AgentRow]>>,
+    agents: watch::Receiver<Agents>,
 }
 
+/// The agents of a supervisor, by their ids.
+pub(super) type Agents = Arc<BTreeMap<Uuid, Arc<dyn Instance>>>;
+
 /// An agent of a supervisor.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentRow {
     /// Its name.
@@ -101,10 +105,10 @@ pub struct AgentRow {
     /// True if it waits for a place, since so many agents run already.
     pub is_waiting: bool,
     /// The time when it is started again, in milliseconds since 1970-01-01 UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
     /// The reason why it is not started again.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<Arc<str>>,
 }
 
@@ -126,8 +130,15 @@ impl Notices {
 }
 
 impl Table {
-    pub(super) fn of(from: watch::Receiver<Arc<[AgentRow]>>) -> Self {
-        Self { from }
+    pub(super) fn of(from: watch::Receiver<Arc<[AgentRow]>>, agents: watch::Receiver<Agents>) -> Self {
+        Self { from, agents }
+    }
+
+    /// Returns the agent of this name or id, if the supervisor has it.
+    pub fn agent(&self, word: &str) -> Option<Arc<dyn Instance>> {
+        let agents = Arc::clone(&self.agents.borrow());
+        let named = agents.values().find(|agent| *agent.name() == *word);
+        named.or_else(|| agents.get(&Uuid::try_parse(word).ok()?)).cloned()
     }
 
     /// The agents, sorted by their names.
@@ -140,5 +151,11 @@ impl Table {
     /// Cancel: nothing is lost.
     pub async fn changed(&mut self) -> bool {
         self.from.changed().await.is_ok()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("rows", &*self.from.borrow()).finish_non_exhaustive()
     }
 }

@@ -84,7 +84,7 @@ async fn object_of_a_session_is_what_the_agent_comes_to_with_its_tools(over: Ove
     let object = stage.prompter.object(asked("Who?")).await;
     assert_eq!(object.expect("an object"), json!({"name": "Ada"}));
     let requests = stage.model.requests();
-    assert_eq!((requests.len(), requests[1].tools.len(), requests[1].entries.len()), (4, 3, 3));
+    assert_eq!((requests.len(), requests[1].tools.len(), requests[1].entries.len()), (4, 4, 3));
     // A run that waits has no object, and the session is in nobody's way.
     assert_eq!(kind(stage.prompter.object(asked("Delete it.")).await), ErrorKind::Agent);
     assert_eq!(kind(stage.prompter.object(asked("Who?")).await), ErrorKind::Conflict);

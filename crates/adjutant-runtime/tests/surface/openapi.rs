@@ -13,6 +13,8 @@ use crate::{
 
 /// The source of the routes: what it holds is what is served.
 const ROUTES: &str = include_str!("../../src/http/routes.rs");
+/// The source of the routes of the control plane.
+const CONTROL: &str = include_str!("../../src/control.rs");
 const METHODS: [&str; 5] = ["get", "post", "put", "delete", "patch"];
 
 struct Described {
@@ -77,27 +79,46 @@ impl Described {
     }
 }
 
+/// The routes of a source file below a path: `.route("…", get(…))`, or `.route(&at("…"), …)` for those of one agent.
+fn served(source: &str, of_agent: &str) -> BTreeSet<String> {
+    let mut served = BTreeSet::new();
+    for route in source.split(".route(").skip(1) {
+        let whole = route.strip_prefix('"').map(|rest| ("", rest));
+        let below = route.strip_prefix("&at(\"").map(|rest| (of_agent, rest));
+        let Some((below, (path, methods))) = whole.or(below).and_then(|(it, rest)| Some((it, rest.split_once('"')?)))
+        else {
+            continue;
+        };
+        let methods = methods.split('\n').next().unwrap_or_default();
+        let named = METHODS
+            .iter()
+            .filter(|method| methods.contains(&format!(" {method}(")) || methods.contains(&format!(").{method}(")));
+        served.extend(named.map(|method| format!("{method} {below}{path}")));
+    }
+    served
+}
+
+/// The methods of a path; the one of an agent of the control plane is that of the agent itself.
+fn methods(document: &Value, item: &Value) -> Vec<&'static str> {
+    let same = item.get("$ref").and_then(Value::as_str).map(|it| it.trim_start_matches('#'));
+    let item = same.map_or(item, |same| document.pointer(same).expect("it is described"));
+    METHODS.into_iter().filter(|method| item.get(*method).is_some()).collect()
+}
+
 #[test]
 fn openapi_names_every_route_and_method_and_no_other() {
     let document = described().document;
     let paths = document.get("paths").and_then(Value::as_object).expect("paths");
     let described: BTreeSet<String> = paths
         .iter()
-        .flat_map(|(path, item)| {
-            let methods = METHODS.iter().filter(|method| item.get(**method).is_some());
-            methods.map(move |method| format!("{method} {path}"))
-        })
+        .flat_map(|(path, item)| methods(&document, item).into_iter().map(move |method| format!("{method} {path}")))
         .collect();
-    let served: BTreeSet<String> = ROUTES
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix(".route(\""))
-        .map(|line| {
-            let (path, method) = line.split_once("\", ").expect("a path and a method");
-            format!("{} {path}", method.split('(').next().expect("a method"))
-        })
+    let all: BTreeSet<String> = [(ROUTES, "/v1"), (ROUTES, "/v1/agents/{agent}"), (CONTROL, "")]
+        .into_iter()
+        .flat_map(|(source, below)| served(source, below))
         .collect();
-    assert_eq!(described, served);
-    assert!(served.len() >= 12);
+    assert_eq!(described, all);
+    assert!(all.len() >= 30, "{all:?}");
 }
 
 #[tokio::test]
@@ -107,7 +128,7 @@ async fn openapi_is_served_and_every_route_answers_as_it_says() {
     let told = ask(&stage, Asked::new("GET", "/v1/openapi.json")).await;
     assert_eq!(told.json(), described.document);
     let paths = described.document.get("paths").and_then(Value::as_object).expect("paths");
-    for (path, item) in paths {
+    for (path, item) in paths.iter().filter(|(path, _)| !path.starts_with("/v1/agents")) {
         let asked = path.replace("{name}", "nobody");
         for method in METHODS {
             if path == "/v1/stop" && method == "post" {
@@ -162,6 +183,14 @@ async fn requests_and_answers_fit_their_schemas() {
     let (route, path) = ("/v1/sessions/{name}/messages", "/v1/sessions/a/messages?limit=2");
     assert!(described.exchange(&stage, "GET", route, path, None).await.get("before").is_some());
     described.exchange(&stage, "GET", "/v1/messages", "/v1/messages?session=b", None).await;
+    for said in [json!({"control": "steer", "text": "Be brief."}), json!({"control": "follow_up", "text": "And?"})] {
+        described.exchange(&stage, "POST", "/v1/control", "/v1/control?session=a", Some(said)).await;
+    }
+    let told = described.exchange(&stage, "GET", "/v1/events", "/v1/events?session=a&after=0", None).await;
+    assert_eq!(told, json!("end"));
+    let fork = Some(json!({"to": "e", "at": 2}));
+    described.exchange(&stage, "POST", "/v1/fork", "/v1/fork?session=a", fork).await;
+    described.exchange(&stage, "DELETE", "/v1/sessions", "/v1/sessions?session=e", None).await;
     stage.model.assert_done();
 }
 
@@ -170,7 +199,7 @@ async fn refusals_fit_their_schemas() {
     let described = described();
     let stage = stage(Over::Http, []).await;
     let bad = Some(json!({}));
-    for route in ["/v1/prompt", "/v1/prompt/stream", "/v1/resume", "/v1/object"] {
+    for route in ["/v1/prompt", "/v1/prompt/stream", "/v1/resume", "/v1/object", "/v1/control", "/v1/fork"] {
         described.exchange(&stage, "POST", route, route, bad.clone()).await;
         let media = Asked { media: "text/plain", ..Asked::new("POST", route) };
         described.exchange_as(&stage, media, route, bad.clone()).await;

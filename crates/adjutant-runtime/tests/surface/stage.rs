@@ -2,7 +2,7 @@
 
 use std::{future, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Durability, Event, EventKind, MemoryJournal, RunResult};
+use adjutant_agent::{Agent, Durability, Event, EventKind, Journal, MemoryJournal, RunResult};
 use adjutant_llm::{Model, Script, ScriptedModel};
 use adjutant_runtime::{
     Error, ErrorKind, Prompter,
@@ -45,6 +45,12 @@ fn delete(what: String) -> String {
     format!("{what} is deleted")
 }
 
+/// Goes on until it is stopped.
+#[tool]
+async fn linger() -> String {
+    future::pending().await
+}
+
 /// Makes a test of each check for each way of asking.
 macro_rules! both {
     ($($check:ident),* $(,)?) => {
@@ -73,11 +79,12 @@ pub(crate) async fn stage(over: Over, scripts: impl IntoIterator<Item = Script>)
 pub(crate) async fn kept(
     over: Over,
     scripts: impl IntoIterator<Item = Script>,
-    journal: MemoryJournal,
+    journal: impl Journal + 'static,
     durability: Durability,
 ) -> Stage {
     let model = Arc::new(ScriptedModel::new(scripts));
-    let agent = Agent::new(Arc::clone(&model)).name("tester").tool(add).tool(delete).durability(durability);
+    let agent =
+        Agent::new(Arc::clone(&model)).name("tester").tool(add).tool(delete).tool(linger).durability(durability);
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
     let local = LocalPrompter::new(agent, asked, Arc::new(journal));
     let options = ServerOptions::new("tester").token(TOKEN).grace(Duration::from_secs(5));

@@ -1,0 +1,98 @@
+//! A session beside its prompts: what is said to its run, who follows it, what becomes of it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Lane, LogId, Post, Seq};
+use adjutant_llm::{Entry, UserMessage};
+use futures_util::StreamExt;
+
+use super::{
+    Control, EventStream, ForkRequest, LocalPrompter, SessionInfo, session, told,
+    work::{RunStream, Wish},
+};
+use crate::error::{Error, ErrorKind};
+
+impl LocalPrompter {
+    pub(super) async fn hear(&self, session: &str, control: Control) -> Result<(), Error> {
+        let (log, table) = (session::check(session)?, &self.asked().table);
+        let journal = self.asked().sessions.journal();
+        journal.info(&log).await.map_err(told::of_journal)?;
+        let post = match control {
+            Control::Steer { text } => message(Lane::Steering, &text)?,
+            Control::FollowUp { text } => message(Lane::FollowUp, &text)?,
+            Control::Stop {} if table.wish(session, Wish::Stop) => return Ok(()),
+            Control::Stop {} => return self.end_waiting(&session.into(), &log).await,
+            Control::StopCall { call } if table.wish(session, Wish::StopCall(call)) => return Ok(()),
+            Control::StopCall { .. } => return Err(idle(session)),
+        };
+        journal.post(&log, post).await.map(drop).map_err(told::of_journal)
+    }
+
+    /// Ends the run of a session that waits.
+    async fn end_waiting(&self, session: &Arc<str>, log: &LogId) -> Result<(), Error> {
+        let waits = self.asked().table.open().get(session).is_some_and(|run| run.waits());
+        if !waits {
+            return Err(idle(session));
+        }
+        let (mut slot, lead) = self.sit(session)?;
+        let posted = self.asked().sessions.journal().post(log, Post::Cancel).await;
+        posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead.resume(Vec::new()).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        RunStream::begin(run, slot, None).await?.finish().await.map(drop)
+    }
+
+    pub(super) async fn attached(&self, session: &str, after: Option<u64>) -> Result<EventStream, Error> {
+        let (log, asked) = (session::check(session)?, self.asked());
+        let head = asked.sessions.journal().info(&log).await.map_err(told::of_journal)?.head;
+        let after = after.map_or(head, Seq);
+        if after > head {
+            let message = format!("the session {session:?} has no record {after}: the newest is {head}");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let lead = asked.table.lead(&session.into(), |name| (asked.lead)(name))?;
+        let agent = lead.active().await?;
+        let events: EventStream = match agent {
+            Some(agent) if asked.table.is_at_work(session) => {
+                Box::pin(agent.log().attach(after).map(|event| event.map_err(told::of_agent)))
+            }
+            Some(agent) => Box::pin(agent.log().events_after(after).map(|event| event.map_err(told::of_agent))),
+            None => Box::pin(futures_util::stream::empty()),
+        };
+        asked.table.forget();
+        Ok(events)
+    }
+
+    pub(super) async fn forked(&self, session: &str, request: &ForkRequest) -> Result<SessionInfo, Error> {
+        let (from, to) = (session::check(session)?, session::check(&request.to)?);
+        let sessions = &self.asked().sessions;
+        let head = sessions.journal().info(&from).await.map_err(told::of_journal)?.head;
+        if let Some(at) = request.at.filter(|at| Seq(*at) > head) {
+            let message = format!("the session {session:?} has no record {at}: the newest is {head}");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let made = sessions.fork(&from, request.at.map(Seq), &to).await.map_err(told::of_journal)?;
+        Ok(SessionInfo { name: made.log.0, changed_ms: made.updated_ms })
+    }
+
+    pub(super) async fn deleted(&self, session: &str) -> Result<(), Error> {
+        let (log, asked, name) = (session::check(session)?, self.asked(), Arc::from(session));
+        asked.sessions.journal().info(&log).await.map_err(told::of_journal)?;
+        let mut slot = asked.table.sit(Some(&name))?;
+        slot.let_go();
+        let deleted = asked.sessions.delete(&log).await.map_err(told::of_journal);
+        deleted.inspect_err(|error| slot.end(Err(error.clone())))?;
+        asked.table.open().set(&name, None);
+        Ok(())
+    }
+}
+
+fn message(lane: Lane, text: &str) -> Result<Post, Error> {
+    if text.trim().is_empty() {
+        return Err(Error::new(ErrorKind::Invalid, "the message is empty"));
+    }
+    Ok(Post::Message { lane, content: Entry::from(UserMessage::from(text)) })
+}
+
+fn idle(session: &str) -> Error {
+    Error::new(ErrorKind::Conflict, format!("no run of the session {session:?} is at work"))
+}
