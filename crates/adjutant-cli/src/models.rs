@@ -85,19 +85,20 @@ fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
 
 /// Describes a provider: what it speaks, where it is, and how its key is called.
 fn about(chooser: &Chooser, provider: &Provider) -> String {
-    let wire = match provider.wire {
+    let wire = match &provider.wire {
         WireKind::Messages => "Anthropic Messages".to_owned(),
         WireKind::Responses => "OpenAI Responses".to_owned(),
         WireKind::Gemini => "Google Gemini".to_owned(),
         WireKind::Chat if provider.like.is_empty() => "OpenAI Chat Completions".to_owned(),
         WireKind::Chat => format!("OpenAI Chat Completions, like {}", provider.like),
-        _ => "unknown".to_owned(),
+        other => format!("{}, of this program's own", other.name()),
     };
     let address = [public(&provider.base_url), provider.base_url_variable.clone()];
     let address: Vec<String> = address.into_iter().filter(|it| !it.is_empty()).collect();
     let credentials = chooser.credentials();
     let state = |it: &Credential| format!("{} ({})", it.variable, if it.present { "present" } else { "missing" });
     let mut keys: Vec<String> = credentials.iter().filter(|it| it.provider == provider.name).map(state).collect();
+    keys.extend(provider.key_command.as_ref().map(|it| format!("what `{}` prints", it.argv.join(" "))));
     if keys.is_empty() || provider.key_optional {
         keys.push("none".to_owned());
     }

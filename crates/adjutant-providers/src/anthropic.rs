@@ -14,7 +14,8 @@ use crate::{
     blocks::CallIdSeed,
     credentials::Key,
     driver::{Address, Auth},
-    host::{Host, Protocol, hosted},
+    gemini::escaped,
+    host::{Host, Site, Wire, hosted},
 };
 
 const BASE_URL: &str = "https://api.anthropic.com";
@@ -35,7 +36,8 @@ impl Anthropic {
     /// A model at `https://api.anthropic.com`, with prompt caching.
     pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
         let info = Arc::new(info);
-        let protocol = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Marks };
+        let caching = encode::Caching::Marks;
+        let protocol = encode::Encoder { info: Arc::clone(&info), caching, site: Site::Own };
         Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
     }
 
@@ -57,13 +59,38 @@ impl Anthropic {
     }
 }
 
+impl Anthropic {
+    /// Sets where the API is served. The prompt cache is marked on each; set it after the base URL.
+    ///
+    /// At Vertex the base URL holds the project and the location:
+    /// `https://<location>-aiplatform.googleapis.com/v1/projects/<project>/locations/<location>`.
+    #[must_use]
+    pub fn site(mut self, site: Site) -> Self {
+        self.inner.set_protocol(|encoder| {
+            encoder.site = site;
+            if site != Site::Own {
+                encoder.caching = encode::Caching::Marks;
+            }
+        });
+        self
+    }
+}
+
 hosted!(Anthropic);
 
-impl Protocol for encode::Encoder {
+impl Wire for encode::Encoder {
     type Decoder = decode::Decoder;
 
-    fn address(&self, _: &ModelInfo) -> Address {
-        Address { path: "/v1/messages".to_owned(), auth: Auth::Header("x-api-key"), headers: &[VERSION] }
+    /// Source: "Claude on Vertex AI", platform.claude.com, and "Use an Amazon Bedrock API key", docs.aws.amazon.com, 2026-11.
+    fn address(&self, info: &ModelInfo) -> Address {
+        let own = Address::new("/v1/messages").headers(&[VERSION]);
+        match self.site {
+            Site::Own => own.auth(Auth::Header("x-api-key")),
+            Site::Bedrock => own,
+            Site::Vertex => {
+                Address::new(format!("/publishers/anthropic/models/{}:streamRawPredict", escaped(info.name())))
+            }
+        }
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {

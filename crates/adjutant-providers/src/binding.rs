@@ -2,7 +2,10 @@
 
 use reqwest::Url;
 
-use crate::provider::{Origin, Provider};
+use crate::{
+    place,
+    provider::{Origin, Provider},
+};
 
 /// A known vendor's key on its way to a host that is not the vendor's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub struct Detour {
 pub(crate) fn belongs(variable: &str, url: &str, address: impl Fn(&str) -> Option<String>) -> bool {
     let is_own = |owner: &Provider| match &*owner.base_url {
         "" => address(&owner.base_url_variable),
-        base_url => Some(base_url.to_owned()),
+        base_url => place::fill(base_url, &address).ok().map(String::from),
     };
     let mut owners = Provider::known().filter(|it| it.key_variables.iter().any(|own| own == variable)).peekable();
     owners.peek().is_none() || owners.any(|owner| is_own(&owner).is_some_and(|own| is_same_host(&own, url)))
@@ -52,6 +55,8 @@ impl Provider {
             let keys = self.key_variables.iter().all(|it| own.key_variables.contains(it));
             keys && [own.base_url_variable.as_str(), ""].contains(&self.base_url_variable.as_str())
         };
-        self.headers.is_empty() && Self::known().any(|own| is_same_host(&own.base_url, &self.base_url) && has(&own))
+        self.headers.is_empty()
+            && self.key_command.is_none()
+            && Self::known().any(|own| is_same_host(&own.base_url, &self.base_url) && has(&own))
     }
 }

@@ -7,16 +7,16 @@ use adjutant_llm::{Block, BlockKind, CallId, Chunk, Error, ErrorKind, Request};
 /// The largest number of blocks that a reply may have.
 const MAX_BLOCKS: usize = 4_096;
 
-/// The numbers that the call ids of a reply are made of.
+/// The numbers that the call ids of a reply are made of: they are ours, whatever the server calls its calls.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallIdSeed {
+pub struct CallIdSeed {
     pub(crate) turn: u64,
     pub(crate) attempt: u32,
 }
 
-/// The blocks of a reply so far.
+/// The blocks of a reply so far: they are numbered, and opened and closed in the grammar of [`Chunk`].
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub struct Blocks {
     place: CallIdSeed,
     done: Vec<Option<Arc<Block>>>,
 }
@@ -29,7 +29,8 @@ impl CallIdSeed {
 }
 
 impl Blocks {
-    pub(crate) fn new(place: CallIdSeed) -> Self {
+    /// No block.
+    pub fn new(place: CallIdSeed) -> Self {
         Self { place, done: Vec::new() }
     }
 
@@ -37,11 +38,7 @@ impl Blocks {
     ///
     /// # Errors
     /// `Protocol` if there are too many.
-    pub(crate) fn open(
-        &mut self,
-        kind: impl FnOnce(CallId) -> BlockKind,
-        out: &mut VecDeque<Chunk>,
-    ) -> Result<u32, Error> {
+    pub fn open(&mut self, kind: impl FnOnce(CallId) -> BlockKind, out: &mut VecDeque<Chunk>) -> Result<u32, Error> {
         if self.done.len() == MAX_BLOCKS {
             return Err(Error::new(ErrorKind::Protocol, "the reply has more than 4,096 blocks"));
         }
@@ -52,12 +49,12 @@ impl Blocks {
     }
 
     /// The id of a call in this block.
-    pub(crate) fn call_id(&self, block: u32) -> CallId {
+    pub fn call_id(&self, block: u32) -> CallId {
         CallId { turn: self.place.turn, attempt: self.place.attempt, block }
     }
 
     /// Closes a block that was opened.
-    pub(crate) fn close(&mut self, block: u32, content: Block, out: &mut VecDeque<Chunk>) {
+    pub fn close(&mut self, block: u32, content: Block, out: &mut VecDeque<Chunk>) {
         let content = Arc::new(content);
         if let Some(slot) = self.done.get_mut(block as usize) {
             *slot = Some(Arc::clone(&content));
@@ -66,12 +63,12 @@ impl Blocks {
     }
 
     /// True if nothing was ever opened.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.done.is_empty()
     }
 
     /// The closed blocks, in order.
-    pub(crate) fn take(&mut self) -> Vec<Arc<Block>> {
+    pub fn take(&mut self) -> Vec<Arc<Block>> {
         // In the place of the list itself; flattened, it would be collected into another.
         std::mem::take(&mut self.done).into_iter().filter_map(|mut block| block.take()).collect()
     }

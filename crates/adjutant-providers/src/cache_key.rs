@@ -13,7 +13,7 @@ const MAX_KEY: usize = 64;
 struct Fnv(u64);
 
 /// The key of a request: the caller's own, else one of the system prompt and the tools. `None` if no cache is wanted.
-pub(crate) fn cache_key(request: &Request) -> Option<String> {
+pub fn cache_key(request: &Request) -> Option<String> {
     if request.options.cache == Cache::Off {
         return None;
     }

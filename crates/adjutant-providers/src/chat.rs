@@ -14,7 +14,7 @@ use crate::{
     credentials::Key,
     dialect::{Dialect, KeyHeader},
     driver::{Address, Auth},
-    host::{Host, Protocol, hosted},
+    host::{Host, Wire, hosted},
 };
 
 /// A model behind an OpenAI Chat Completions API. Cloning is cheap.
@@ -52,7 +52,7 @@ impl Chat {
 
 hosted!(Chat);
 
-impl Protocol for encode::Encoder {
+impl Wire for encode::Encoder {
     type Decoder = decode::Decoder;
 
     fn address(&self, _: &ModelInfo) -> Address {
@@ -60,7 +60,7 @@ impl Protocol for encode::Encoder {
             KeyHeader::Bearer => Auth::Bearer,
             KeyHeader::ApiKey => Auth::Header("api-key"),
         };
-        Address { path: self.dialect().path.clone().into_owned(), auth, headers: &[] }
+        Address::new(&*self.dialect().path).auth(auth)
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {

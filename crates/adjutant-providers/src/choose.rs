@@ -13,7 +13,13 @@ use crate::{
     binding::{self, Detour},
     catalogue::{Catalogue, near},
     credentials::{Credential, Key},
+    place,
     provider::{Origin, Provider},
+};
+#[cfg(feature = "sigv4")]
+use crate::{
+    provider::{AWS_KEYS, SIGNED},
+    sigv4::AwsKeys,
 };
 use loopback::Server;
 
@@ -243,7 +249,8 @@ impl Chooser {
     /// Returns the detour of a key that would go to another place than its vendor's host.
     fn astray(&self, provider: &Provider, variable: &str) -> Option<Detour> {
         let moved = self.base_url(provider);
-        let url = moved.as_deref().unwrap_or(&provider.base_url);
+        let placed = self.placed(provider).ok().flatten();
+        let url = moved.as_deref().or(placed.as_deref()).unwrap_or(&provider.base_url);
         if binding::belongs(variable, url, |name| self.var(name)) {
             return None;
         }
@@ -255,7 +262,12 @@ impl Chooser {
     }
 
     fn hosted(&self, provider: &Provider, id: &str, name: &str) -> Result<Arc<dyn Model>, Error> {
-        let base_url = self.base_url(provider);
+        let base_url = match self.base_url(provider) {
+            None if !provider.base_url.is_empty() => self.placed(provider).map_err(|variable| {
+                config(format!("no address for {id}: {variable} does not say where; hint: set it"))
+            })?,
+            moved => moved,
+        };
         let info = match provider.info(name, &self.catalogue) {
             Some(info) => info,
             None if base_url.is_some() || provider.takes_any(&self.catalogue) => ModelInfo::new(id),
@@ -282,6 +294,14 @@ impl Chooser {
                 }
                 _ => Key::new(&key),
             },
+            None if provider.key_command.is_some() && provider.origin == Origin::File => {
+                return Err(config(format!(
+                    "the program that prints the key of {id} is not run: a file named it; hint: trust that file, or set {}",
+                    provider.key_variables.first().map_or("a variable of `key_variables`", String::as_str)
+                )));
+            }
+            None if let Some(command) = &provider.key_command => Key::tokens(command.clone()),
+            None if let Some(key) = self.aws(provider) => key,
             None if provider.key_optional || provider.key_variables.is_empty() => Key::none(),
             None => {
                 let variables = provider.key_variables.join(" or ");
@@ -293,6 +313,34 @@ impl Chooser {
             }
         };
         provider.model(info, key, &base_url.unwrap_or_default())
+    }
+
+    /// The address with its places, if it has any.
+    ///
+    /// # Errors
+    /// The variable that does not say where.
+    fn placed(&self, provider: &Provider) -> Result<Option<String>, &'static str> {
+        let filled = place::fill(&provider.base_url, |name| self.var(name))?;
+        Ok(Some(filled.into_owned()).filter(|it| *it != provider.base_url))
+    }
+
+    /// The keys of AWS that sign requests to this provider, if they are there; nothing is signed for where a file says.
+    #[cfg(feature = "sigv4")]
+    fn aws(&self, provider: &Provider) -> Option<Key> {
+        let (_, service) =
+            SIGNED.iter().find(|(name, _)| *name == provider.alike() && provider.origin != Origin::File)?;
+        let [access, secret, session] = AWS_KEYS.map(|name| self.var(name));
+        let region = place::variables("{AWS_REGION}").find_map(|name| self.var(name))?;
+        let mut keys = AwsKeys::new(access?, secret?);
+        if let Some(token) = session {
+            keys = keys.session(token);
+        }
+        Some(Key::sigv4(keys, region, *service))
+    }
+
+    #[cfg(not(feature = "sigv4"))]
+    fn aws(&self, _: &Provider) -> Option<Key> {
+        None
     }
 
     /// The address that is not the provider's own: of a variable, or of a server on this machine.

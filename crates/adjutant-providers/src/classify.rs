@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_llm::{Error, ErrorKind};
+use adjutant_llm::{Error, ErrorKind, ModelId};
 use serde_json::Value;
 
 use crate::{limits, overflow};
@@ -74,6 +74,15 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("invalid_argument", ErrorKind::Invalid),
     ("out_of_range", ErrorKind::Invalid),
 ];
+
+/// What a server says in the middle of an answer that went wrong, as the error that it means.
+///
+/// Classified as every refusal is: by its code, its status and its words, with what is too large told apart.
+pub fn refusal(model: &ModelId, data: &str) -> Error {
+    let value = serde_json::from_str::<Value>(data).unwrap_or_default();
+    let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
+    refusal.into_error(&format!("{model} broke off with an error"), data)
+}
 
 impl Refusal {
     /// Reads the body of a refused request; text that is no JSON is taken as it is.

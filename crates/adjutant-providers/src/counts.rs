@@ -19,7 +19,7 @@ pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer
 }
 
 /// The usage as it came; `null` if it is larger or deeper than any true one.
-pub(crate) fn kept(raw: &RawValue) -> Extra {
+pub fn kept(raw: &RawValue) -> Extra {
     let is_true = raw.get().len() <= MAX_BYTES && depth(raw.get()) <= MAX_DEPTH;
     if is_true { Extra::from(raw) } else { Extra::default() }
 }

@@ -4,6 +4,10 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
 use adjutant_llm::{Error, secret};
 
+#[cfg(feature = "sigv4")]
+use crate::sigv4::{AwsKeys, Signer};
+use crate::tokens::{KeptToken, TokenSource};
+
 /// A shorter key is no secret, but a word that a local server wants to see.
 const MIN_SECRET: usize = 8;
 /// The text that stands in the place of a secret.
@@ -16,10 +20,14 @@ const SECRET_HEADERS: [&str; 6] = ["authorization", "key", "token", "secret", "p
 pub struct Key {
     secret: Option<Arc<str>>,
     resolver: Option<Resolver>,
+    /// True if the secrets of the resolver are tokens, which go as bearers on every wire.
+    is_token: bool,
+    #[cfg(feature = "sigv4")]
+    signer: Option<Arc<Signer>>,
 }
 
-/// Gives the secret of the next request.
-type Resolver = Arc<dyn Fn() -> Resolving + Send + Sync>;
+/// Gives the secret of the next request, which must be another one than that which was refused.
+type Resolver = Arc<dyn Fn(Option<Arc<str>>) -> Resolving + Send + Sync>;
 /// A secret on its way; none if the configured one should be kept.
 pub(crate) type Resolving = Pin<Box<dyn Future<Output = Result<Option<String>, Error>> + Send>>;
 
@@ -39,7 +47,7 @@ impl Key {
     /// A key; white space around it is dropped, and blank text is no key.
     pub fn new(secret: &str) -> Self {
         let secret = secret.trim();
-        Self { secret: (!secret.is_empty()).then(|| secret.into()), resolver: None }
+        Self { secret: (!secret.is_empty()).then(|| secret.into()), ..Self::default() }
     }
 
     /// No key.
@@ -52,7 +60,17 @@ impl Key {
         Self::new(&std::env::var(variable).unwrap_or_default())
     }
 
-    /// Asks this before every request, for tokens that do not live long; `None` or blank text keeps the key at hand.
+    /// The tokens of this source, such as a [`KeyCommand`](crate::KeyCommand). They go as `Authorization: Bearer` on every wire.
+    pub fn tokens(source: impl TokenSource + 'static) -> Self {
+        let kept = Arc::new(KeptToken::new(source));
+        let resolver = move |refused: Option<Arc<str>>| -> Resolving {
+            let kept = Arc::clone(&kept);
+            Box::pin(async move { kept.token(refused.as_deref()).await.map(|it| Some(it.to_string())) })
+        };
+        Self { resolver: Some(Arc::new(resolver)), is_token: true, ..Self::default() }
+    }
+
+    /// Asks this before every request, for keys that do not live long; `None` or blank text keeps the key at hand.
     ///
     /// The time it takes counts as waiting for the answer. Its error ends the request.
     #[must_use]
@@ -61,7 +79,7 @@ impl Key {
         F: Fn() -> R + Send + Sync + 'static,
         R: Future<Output = Result<Option<String>, Error>> + Send + 'static,
     {
-        self.resolver = Some(Arc::new(move || Box::pin(resolver())));
+        self.resolver = Some(Arc::new(move |_| Box::pin(resolver())));
         self
     }
 
@@ -70,9 +88,28 @@ impl Key {
         self.secret.as_ref()
     }
 
-    /// The secret of the next request, if it must be asked for.
-    pub(crate) fn resolving(&self) -> Option<Resolving> {
-        self.resolver.as_ref().map(|resolver| resolver())
+    /// The secret of the next request, if it must be asked for; another one than that which was refused.
+    pub(crate) fn resolving(&self, refused: Option<Arc<str>>) -> Option<Resolving> {
+        self.resolver.as_ref().map(|resolver| resolver(refused))
+    }
+
+    /// Signs each request to a model with these keys, by Signature Version 4: in the place of a key.
+    ///
+    /// The service of Amazon Bedrock is `bedrock`, that of its endpoints `bedrock-mantle` is `bedrock-mantle`.
+    #[cfg(feature = "sigv4")]
+    pub fn sigv4(keys: AwsKeys, region: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
+        let signer = Signer::new(keys, region.into(), service.into());
+        Self { signer: Some(Arc::new(signer)), ..Self::default() }
+    }
+
+    /// Returns what signs requests, if anything does.
+    #[cfg(feature = "sigv4")]
+    pub(crate) fn signer(&self) -> Option<&Arc<Signer>> {
+        self.signer.as_ref()
+    }
+
+    pub(crate) fn is_token(&self) -> bool {
+        self.is_token
     }
 }
 
@@ -170,6 +207,10 @@ impl From<String> for Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "sigv4")]
+        if self.signer.is_some() {
+            return f.write_str("Key(signed)");
+        }
         f.write_str(match (&self.secret, &self.resolver) {
             (_, Some(_)) => "Key(resolved)",
             (Some(_), None) => "Key(redacted)",

@@ -306,9 +306,10 @@ const GENERIC: Dialect = Dialect {
 };
 
 /// All that are known, in alphabetical order of their names; `openai-chat` is another name of the first.
-static DIALECTS: [&Dialect; 21] = [
+static DIALECTS: [&Dialect; 22] = [
     &hosted::OPENAI,
     &hosted::AZURE,
+    &hosted::BEDROCK_MANTLE,
     &hosted::CEREBRAS,
     &hosted::DEEPSEEK,
     &hosted::FIREWORKS,

@@ -25,9 +25,10 @@ use http_body::Body;
 use tokio::time::{Instant, Sleep};
 
 pub(crate) use clients::{Route, client};
+pub(crate) use endpoint::Endpoint;
 pub use endpoint::Timeouts;
-pub(crate) use endpoint::{Address, Auth, Endpoint};
-pub(crate) use finish::Finish;
+pub use endpoint::{Address, Auth};
+pub use finish::Finish;
 pub(crate) use json::post;
 
 pub(crate) use crate::observe::Observe;
@@ -38,7 +39,7 @@ use crate::{
     credentials::{Resolving, Secrets},
     driver::{failure::Refused, watch::Watch},
     options,
-    sse::{Frame, Splitter},
+    sse::{Frame, Framing, Splitter},
 };
 
 /// The longest wait for further events once the reply is whole: its usage, or a word that nothing follows.
@@ -54,8 +55,8 @@ const MAX_YIELDS: u8 = 4;
 /// The largest number of bytes of events that one answer may have.
 const MAX_ANSWER: u64 = 512 * 1024 * 1024;
 
-/// The part that a wire adds to the driver.
-pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
+/// A model that is driven: everything that the driver wants of it.
+pub(crate) trait Driven: fmt::Debug + Send + Sync + 'static {
     type Decoder: Decode;
 
     fn info(&self) -> &ModelInfo;
@@ -71,15 +72,20 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     fn decoder(&self, place: CallIdSeed) -> Self::Decoder;
 }
 
-/// Turns events into chunks. Pure: state and an event give chunks.
-pub(crate) trait Decode: Send + Unpin + 'static {
-    /// Reads an event.
+/// The state of one answer: turns its frames into chunks. Pure: state and a frame give chunks.
+///
+/// The driver tells `Start` and the terminal. In between a decoder keeps the grammar of [`Chunk`], for which [`Blocks`]
+/// is at hand.
+///
+/// [`Blocks`]: crate::wire::Blocks
+pub trait Decode: Send + Unpin + 'static {
+    /// Reads a frame.
     ///
     /// # Errors
-    /// What the event says went wrong, or `Protocol` if it cannot be read.
+    /// What the frame says went wrong ([`refusal`](crate::wire::refusal)), or `Protocol` if it cannot be read.
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error>;
 
-    /// True if the reply is whole, although its last event has not come.
+    /// True if the reply is whole, although its last frame has not come: a connection that breaks then does no harm.
     fn is_whole(&self) -> bool;
 
     /// Tells what has not been told yet of an answer that breaks off here.
@@ -94,19 +100,21 @@ pub(crate) trait Decode: Send + Unpin + 'static {
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error>;
 }
 
-/// The decoder's report: more events belong to the reply, or it is finished.
+/// The decoder's report about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub enum Flow {
+    /// More frames belong to the reply.
     More,
+    /// It was the last one.
     Finished,
 }
 
 /// The stream of one request.
-pub(crate) fn stream<W: Wire>(wire: &Arc<W>, request: Request) -> ChunkStream {
+pub(crate) fn stream<W: Driven>(wire: &Arc<W>, request: Request) -> ChunkStream {
     Box::pin(Driver::new(Arc::clone(wire), State::New(request)))
 }
 
-struct Driver<W: Wire> {
+struct Driver<W: Driven> {
     wire: Arc<W>,
     state: State,
     decoder: Option<W::Decoder>,
@@ -119,6 +127,8 @@ struct Driver<W: Wire> {
     request_id: Option<Arc<str>>,
     /// The secret that was asked for just before the request was sent, if the key is not fixed.
     secret: Option<Arc<str>>,
+    /// The request once more, for the case that this secret is refused; only before it is asked for anew.
+    again: Option<Box<Unsent>>,
     /// The secrets of the request, which nobody may see.
     secrets: Secrets,
     /// The observer of the request, if there is one.
@@ -150,6 +160,7 @@ enum State {
 type Sending = Pin<Box<dyn Future<Output = Result<http::Response<reqwest::Body>, reqwest::Error>> + Send>>;
 
 /// A request that waits for its key.
+#[derive(Clone)]
 struct Unsent {
     options: Arc<Options>,
     body: Segmented,
@@ -164,19 +175,21 @@ struct Start {
 /// The progress of a poll: the state has changed, or a waker is registered.
 type StatePoll = Poll<()>;
 
-impl<W: Wire> Driver<W> {
+impl<W: Driven> Driver<W> {
     fn new(wire: Arc<W>, state: State) -> Self {
         let secrets = wire.endpoint().secrets();
+        let splitter = Splitter::new(wire.endpoint().framing());
         Self {
             wire,
             state,
             decoder: None,
-            splitter: Splitter::default(),
+            splitter,
             out: VecDeque::with_capacity(ROOM),
             start: None,
             read: false,
             request_id: None,
             secret: None,
+            again: None,
             secrets,
             watch: None,
             received: 0,
@@ -272,8 +285,11 @@ impl<W: Wire> Driver<W> {
         self.start = Some(Start { attempt: request.attempt, limits: Box::default(), warnings });
         self.watch = self.wire.observer().map(|by| Box::new(Watch::new(by, self.wire.info(), &request)));
         let unsent = Unsent { options: Arc::clone(&request.options), body };
-        match endpoint.key().resolving() {
-            Some(resolving) => self.state = State::Resolving(resolving, Box::new(unsent)),
+        match endpoint.key().resolving(None) {
+            Some(resolving) => {
+                self.again = endpoint.key().is_token().then(|| Box::new(unsent.clone()));
+                self.state = State::Resolving(resolving, Box::new(unsent));
+            }
             None => self.send(unsent),
         }
     }
@@ -294,8 +310,14 @@ impl<W: Wire> Driver<W> {
         self.secrets.add_headers(&options.headers);
         match endpoint.request(&options.headers, self.secret.as_deref(), reqwest::Body::wrap(body.clone())) {
             Ok((client, mut post)) => {
+                #[cfg(feature = "sigv4")]
+                let sent = body.clone();
                 if let Some(watch) = &mut self.watch {
                     watch.request(&mut post, body, &self.secrets);
+                }
+                #[cfg(feature = "sigv4")]
+                if let Err(error) = endpoint.sign(&mut post, sent) {
+                    return self.failed(error);
                 }
                 let response = client.execute(post);
                 self.state = State::Sending(Box::pin(async move { response.await.map(Into::into) }));
@@ -304,14 +326,30 @@ impl<W: Wire> Driver<W> {
         }
     }
 
+    /// Asks for another secret, if this one was refused for the first time.
+    #[cold]
+    fn asked_again(&mut self) -> Option<State> {
+        let unsent = self.again.take()?;
+        let refused = self.secret.take()?;
+        Some(State::Resolving(self.wire.endpoint().key().resolving(Some(refused))?, unsent))
+    }
+
     fn answered(&mut self, response: http::Response<reqwest::Body>) -> StatePoll {
         let (parts, body) = response.into_parts();
         if let Some(watch) = &self.watch {
             watch.response(&parts, &self.secrets);
         }
+        if parts.status == http::StatusCode::UNAUTHORIZED
+            && let Some(state) = self.asked_again()
+        {
+            self.state = state;
+            return Poll::Ready(());
+        }
         self.request_id = crate::limits::request_id(&parts.headers);
         let content_type = parts.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
-        let other = content_type.is_some_and(|it| it.starts_with(b"application/json") || it.starts_with(b"text/html"));
+        let json: &[u8] = b"application/json";
+        let other =
+            content_type.is_some_and(|it| it.starts_with(json) && self.is_events() || it.starts_with(b"text/html"));
         if !parts.status.is_success() || other {
             self.deadline = after(self.wire.endpoint().timeouts().idle);
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
@@ -325,7 +363,8 @@ impl<W: Wire> Driver<W> {
     }
 
     fn received(&mut self, bytes: &Bytes) -> StatePoll {
-        if self.received == 0 && bytes.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'<')) {
+        let is_json = |byte: &u8| matches!(byte, b'{' | b'[') && self.is_events();
+        if self.received == 0 && bytes.first().is_some_and(|byte| is_json(byte) || *byte == b'<') {
             return self.not_events(bytes);
         }
         self.received += bytes.len() as u64;
@@ -335,6 +374,10 @@ impl<W: Wire> Driver<W> {
         // Events that came before a bad byte count: how the stream was cut must make no difference.
         self.bad = self.splitter.push(bytes).err();
         self.decoded()
+    }
+
+    fn is_events(&self) -> bool {
+        self.wire.endpoint().framing() == Framing::Events
     }
 
     /// Goes on after a few more events.
@@ -529,7 +572,7 @@ impl<W: Wire> Driver<W> {
     }
 }
 
-impl<W: Wire> Stream for Driver<W> {
+impl<W: Driven> Stream for Driver<W> {
     type Item = Result<Chunk, Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

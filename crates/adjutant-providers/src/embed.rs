@@ -63,7 +63,7 @@ struct Host {
 impl OpenAiEmbedder {
     /// An embedder at `https://api.openai.com/v1`; `Key::none()` is for servers that ask for no key.
     pub fn new(info: EmbedderInfo, key: impl Into<Key>) -> Self {
-        let address = Address { path: "/embeddings".to_owned(), auth: Auth::Bearer, headers: HEADERS };
+        let address = Address::new("/embeddings").headers(HEADERS);
         Self { host: Host::new(info, "https://api.openai.com/v1", address, key.into()), cut: false }
     }
 
@@ -106,7 +106,7 @@ impl GeminiEmbedder {
         let name = name.strip_prefix("models/").unwrap_or(name);
         let name: String = name.chars().filter(|it| it.is_ascii_alphanumeric() || "-._".contains(*it)).collect();
         let path = format!("/v1beta/models/{name}:batchEmbedContents");
-        let address = Address { path, auth: Auth::Header("x-goog-api-key"), headers: HEADERS };
+        let address = Address::new(path).auth(Auth::Header("x-goog-api-key")).headers(HEADERS);
         let host = Host::new(info, "https://generativelanguage.googleapis.com", address, key.into());
         Self { host, name, cut: false }
     }

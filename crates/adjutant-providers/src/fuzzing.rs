@@ -90,7 +90,7 @@ pub fn encoder(wire: Wire) -> Box<dyn Fn(&Request) -> Encoded> {
 pub struct Encoded(Segmented);
 
 impl Encoded {
-    fn of(wire: &impl driver::Wire, request: &Request) -> Self {
+    fn of(wire: &impl driver::Driven, request: &Request) -> Self {
         Self(wire.encode(request).0)
     }
 
@@ -105,7 +105,7 @@ impl Encoded {
     }
 }
 
-fn drain(wire: &impl driver::Wire, answer: &[u8]) -> Result<usize, Error> {
+fn drain(wire: &impl driver::Driven, answer: &[u8]) -> Result<usize, Error> {
     let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let mut chunks = 0;
@@ -129,13 +129,13 @@ fn drain(wire: &impl driver::Wire, answer: &[u8]) -> Result<usize, Error> {
     Ok(chunks + out.len())
 }
 
-fn both(wire: &impl driver::Wire, size: u8, answer: &[u8]) {
+fn both(wire: &impl driver::Driven, size: u8, answer: &[u8]) {
     let whole = play(wire, answer.len().max(1), answer);
     let cut = play(wire, usize::from(size).max(1), answer);
     assert_eq!(whole, cut, "how an answer is cut makes no difference");
 }
 
-fn play(wire: &impl driver::Wire, size: usize, answer: &[u8]) -> Vec<Result<Chunk, Error>> {
+fn play(wire: &impl driver::Driven, size: usize, answer: &[u8]) -> Vec<Result<Chunk, Error>> {
     let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let end = read(&mut decoder, &mut splitter, size, answer, &mut out);

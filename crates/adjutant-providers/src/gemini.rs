@@ -15,7 +15,7 @@ use crate::{
     blocks::CallIdSeed,
     credentials::Key,
     driver::{Address, Auth},
-    host::{Host, Protocol, hosted},
+    host::{Host, Site, Wire, hosted},
 };
 
 const BASE_URL: &str = "https://generativelanguage.googleapis.com";
@@ -33,7 +33,7 @@ impl Gemini {
     /// A model at `https://generativelanguage.googleapis.com`.
     pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
         let info = Arc::new(info);
-        let protocol = encode::Encoder { info: Arc::clone(&info) };
+        let protocol = encode::Encoder { info: Arc::clone(&info), site: Site::Own };
         Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
     }
 
@@ -45,15 +45,28 @@ impl Gemini {
     }
 }
 
+impl Gemini {
+    /// Sets where the API is served. At Vertex the base URL holds the project and the location:
+    /// `https://<location>-aiplatform.googleapis.com/v1beta1/projects/<project>/locations/<location>`.
+    #[must_use]
+    pub fn site(mut self, site: Site) -> Self {
+        self.inner.set_protocol(|encoder| encoder.site = site);
+        self
+    }
+}
+
 hosted!(Gemini);
 
-impl Protocol for encode::Encoder {
+impl Wire for encode::Encoder {
     type Decoder = decode::Decoder;
 
     /// Source: reference of `models.streamGenerateContent`, v1beta, 2026-11; `alt=sse` makes a list into events.
     fn address(&self, info: &ModelInfo) -> Address {
-        let path = format!("/v1beta/models/{}:streamGenerateContent?alt=sse", escaped(info.name()));
-        Address { path, auth: Auth::Header("x-goog-api-key"), headers: &[] }
+        let call = format!("models/{}:streamGenerateContent?alt=sse", escaped(info.name()));
+        match self.site {
+            Site::Vertex => Address::new(format!("/publishers/google/{call}")),
+            _ => Address::new(format!("/v1beta/{call}")).auth(Auth::Header("x-goog-api-key")),
+        }
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {
@@ -62,7 +75,7 @@ impl Protocol for encode::Encoder {
 }
 
 /// A name as one segment of a path, whatever it holds.
-fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

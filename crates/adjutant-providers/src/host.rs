@@ -8,20 +8,113 @@ use crate::{
     blocks::CallIdSeed,
     body::Segmented,
     credentials::Key,
-    driver::{Address, Decode, Endpoint, Observe, Timeouts, Wire},
+    driver::{Address, Decode, Driven, Endpoint, Observe, Timeouts},
     segments::{self, Encode, Heads},
 };
 
-/// The part that each wire defines for itself. The rest is one skeleton for all.
-pub(crate) trait Protocol: Encode + fmt::Debug + Clone + Send + Sync + 'static {
+/// Gives a model the setters that all wires have, and makes it a [`Model`](adjutant_llm::Model).
+///
+/// The type holds `inner: Arc<Host<…>>`.
+macro_rules! hosted {
+    ($name:ident) => {
+        #[cfg(feature = "fuzzing")]
+        impl $name {
+            /// Returns the wire that the model is made of, for fuzz targets.
+            pub(crate) fn wire(&self) -> &impl crate::driver::Driven {
+                &*self.inner
+            }
+        }
+
+        hosted!($name<>);
+    };
+    ($name:ident<$($wire:ident: $bound:path)?>) => {
+        impl<$($wire: $bound)?> $name<$($wire)?> {
+            /// Sets how long the model is waited for.
+            #[must_use]
+            pub fn timeouts(mut self, timeouts: crate::Timeouts) -> Self {
+                self.inner.set_timeouts(timeouts);
+                self
+            }
+
+            /// Sets headers of every request, by name; those of a request's own options win.
+            #[must_use]
+            pub fn headers(mut self, headers: std::collections::BTreeMap<String, String>) -> Self {
+                self.inner.set_headers(headers);
+                self
+            }
+
+            /// Lets someone see, and rewrite, what is sent, and see what comes.
+            #[must_use]
+            pub fn observe(mut self, observer: impl crate::Observe + 'static) -> Self {
+                self.inner.set_observer(std::sync::Arc::new(observer));
+                self
+            }
+        }
+
+        impl<$($wire: $bound)?> adjutant_llm::Model for $name<$($wire)?> {
+            fn info(&self) -> &adjutant_llm::ModelInfo {
+                self.inner.info()
+            }
+
+            fn stream(&self, request: adjutant_llm::Request) -> adjutant_llm::ChunkStream {
+                crate::driver::stream(&self.inner, request)
+            }
+        }
+    };
+}
+
+pub(crate) use hosted;
+
+/// The part that a protocol of models defines for itself. The rest is one skeleton for all of them.
+///
+/// A wire is an encoder of requests ([`Encode`]), a decoder of answers ([`Decode`]), and an address. A [`WireModel`] makes
+/// a model of it: with timeouts, headers, observers and kept bytes, and below the same decorators as any other.
+///
+/// Invariant: two wires with the same `Debug` text write the same bytes, as the encodings of a history are kept by it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a wire",
+    note = "implement `Encode`, `Clone`, `Debug` and `Wire`: a decoder, its address and how it begins"
+)]
+pub trait Wire: Encode + fmt::Debug + Clone + Send + Sync + 'static {
+    /// The state of one answer.
     type Decoder: Decode;
 
-    /// Returns the address of a model's requests, below this base URL.
+    /// Returns the address of a model's requests, below the base URL.
     fn address(&self, info: &ModelInfo) -> Address;
 
-    /// The decoder of one answer.
-    fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> Self::Decoder;
+    /// The decoder of one answer; [`Blocks`](crate::wire::Blocks) are made of the seed.
+    fn decoder(&self, info: &Arc<ModelInfo>, seed: CallIdSeed) -> Self::Decoder;
 }
+
+/// Where a vendor's protocol is served, as far as it is another one there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Site {
+    /// At the vendor's own, or where everything is as it is there.
+    #[default]
+    Own,
+    /// Amazon Bedrock: the key is a bearer.
+    Bedrock,
+    /// Google Vertex AI: the key is a bearer, and the model a part of the path.
+    Vertex,
+}
+
+/// A model behind a wire of your own. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct WireModel<W> {
+    inner: Arc<Host<W>>,
+}
+
+impl<W: Wire> WireModel<W> {
+    /// A model that is asked over this wire, at this base URL; `Key::none()` is for servers that ask for no key.
+    ///
+    /// What is wrong with the address is said when the model is asked.
+    pub fn new(info: ModelInfo, wire: W, base_url: impl AsRef<str>, key: impl Into<Key>) -> Self {
+        Self { inner: Host::new(Arc::new(info), wire, base_url.as_ref(), key.into()) }
+    }
+}
+
+hosted!(WireModel<W: Wire>);
 
 /// A model behind a wire.
 #[derive(Debug, Clone)]
@@ -35,7 +128,7 @@ pub(crate) struct Host<P> {
     observer: Option<Arc<dyn Observe>>,
 }
 
-impl<P: Protocol> Host<P> {
+impl<P: Wire> Host<P> {
     pub(crate) fn new(info: Arc<ModelInfo>, protocol: P, base_url: &str, key: Key) -> Arc<Self> {
         let endpoint = Endpoint::new(base_url, protocol.address(&info), key);
         let mut host = Self { info, protocol, endpoint, slot: String::new(), heads: Heads::default(), observer: None };
@@ -84,7 +177,7 @@ impl<P: Protocol> Host<P> {
     }
 }
 
-impl<P: Protocol> Wire for Host<P> {
+impl<P: Wire> Driven for Host<P> {
     type Decoder = P::Decoder;
 
     fn info(&self) -> &ModelInfo {
@@ -107,51 +200,3 @@ impl<P: Protocol> Wire for Host<P> {
         self.protocol.decoder(&self.info, place)
     }
 }
-
-/// Gives a model the setters that all wires have, and makes it a [`Model`](adjutant_llm::Model).
-///
-/// The type holds `inner: Arc<Host<…>>`.
-macro_rules! hosted {
-    ($name:ident) => {
-        impl $name {
-            /// Returns the wire that the model is made of, for fuzz targets.
-            #[cfg(feature = "fuzzing")]
-            pub(crate) fn wire(&self) -> &impl crate::driver::Wire {
-                &*self.inner
-            }
-
-            /// Sets how long the model is waited for.
-            #[must_use]
-            pub fn timeouts(mut self, timeouts: crate::Timeouts) -> Self {
-                self.inner.set_timeouts(timeouts);
-                self
-            }
-
-            /// Sets headers of every request, by name; those of a request's own options win.
-            #[must_use]
-            pub fn headers(mut self, headers: std::collections::BTreeMap<String, String>) -> Self {
-                self.inner.set_headers(headers);
-                self
-            }
-
-            /// Lets someone see, and rewrite, what is sent, and see what comes.
-            #[must_use]
-            pub fn observe(mut self, observer: impl crate::Observe + 'static) -> Self {
-                self.inner.set_observer(std::sync::Arc::new(observer));
-                self
-            }
-        }
-
-        impl adjutant_llm::Model for $name {
-            fn info(&self) -> &adjutant_llm::ModelInfo {
-                self.inner.info()
-            }
-
-            fn stream(&self, request: adjutant_llm::Request) -> adjutant_llm::ChunkStream {
-                crate::driver::stream(&self.inner, request)
-            }
-        }
-    };
-}
-
-pub(crate) use hosted;

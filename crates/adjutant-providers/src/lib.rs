@@ -1,4 +1,4 @@
-//! Streaming adapters for language model providers over one HTTP and SSE driver, and the choice of a model.
+//! Streaming adapters for language model providers over one HTTP driver, and the choice of a model.
 
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod fuzzing;
 #[cfg(feature = "offline")]
 pub mod offline;
+pub mod wire;
 
 mod address;
 mod anthropic;
@@ -25,6 +26,7 @@ mod credentials;
 mod driver;
 mod embed;
 mod escape;
+mod foreign;
 mod gemini;
 mod host;
 mod limits;
@@ -33,20 +35,26 @@ mod openai;
 mod options;
 mod overflow;
 mod pieces;
+mod place;
 mod projection;
 mod provider;
 mod raw_usage;
 mod search;
 mod segments;
+#[cfg(feature = "sigv4")]
+mod sigv4;
 mod sse;
 mod strict;
 mod tape;
 mod text;
+mod tokens;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
-pub use self::{binding::Detour, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
+pub use self::{binding::Detour, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder, host::Site};
 pub use self::{credentials::Credential, credentials::Key, provider::Origin, provider::Provider, provider::WireKind};
+pub use self::{dialect::Dialect, dialect::DialectPatch, search::web_search};
 pub use choose::{Chooser, Chosen, How, model};
-pub use dialect::{Dialect, DialectPatch};
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
-pub use search::web_search;
+#[cfg(feature = "sigv4")]
+pub use sigv4::AwsKeys;
+pub use tokens::{KeyCommand, Token, TokenSource};

@@ -13,8 +13,8 @@ use adjutant_llm::ModelInfo;
 use crate::{
     blocks::CallIdSeed,
     credentials::Key,
-    driver::{Address, Auth},
-    host::{Host, Protocol, hosted},
+    driver::Address,
+    host::{Host, Wire, hosted},
 };
 
 const BASE_URL: &str = "https://api.openai.com/v1";
@@ -57,11 +57,11 @@ impl OpenAi {
 
 hosted!(OpenAi);
 
-impl Protocol for encode::Encoder {
+impl Wire for encode::Encoder {
     type Decoder = decode::Decoder;
 
     fn address(&self, _: &ModelInfo) -> Address {
-        Address { path: "/responses".to_owned(), auth: Auth::Bearer, headers: &[] }
+        Address::new("/responses")
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {

@@ -6,17 +6,22 @@ use adjutant_llm::{
     Effort, Error, ErrorKind, ModelInfo, Options, Request, RequestOption, ToolChoice, Warning, WarningKind,
 };
 
-/// The options that are really sent.
+/// The options that are really sent: what the model refuses is dropped, what is too much is lowered.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Effective<'a> {
+#[non_exhaustive]
+pub struct Effective<'a> {
     /// The limit of the reply; `None` if the model refuses the option.
-    pub(crate) max_output_tokens: Option<u64>,
-    pub(crate) temperature: Option<f64>,
-    pub(crate) stop: &'a [Arc<str>],
+    pub max_output_tokens: Option<u64>,
+    /// The temperature.
+    pub temperature: Option<f64>,
+    /// The texts that end the reply.
+    pub stop: &'a [Arc<str>],
     /// The effort that the model is told to think with; one of its own efforts.
-    pub(crate) thinking: Option<Effort>,
-    pub(crate) tool_choice: &'a ToolChoice,
-    pub(crate) sequential_calls: bool,
+    pub thinking: Option<Effort>,
+    /// Whether calls may or must be made.
+    pub tool_choice: &'a ToolChoice,
+    /// True if one call at a time is wanted.
+    pub sequential_calls: bool,
 }
 
 /// Checks that a request does not contradict itself.
@@ -41,8 +46,8 @@ pub(crate) fn check(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// Returns the options that are left for this model.
-pub(crate) fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<Warning>) -> Effective<'a> {
+/// Returns the options that are left for this model, and warns of all others.
+pub fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<Warning>) -> Effective<'a> {
     let mut drop_if = |asked: bool, option: RequestOption, what: &str| {
         let dropped = asked && info.refuses.contains(&option);
         if dropped {
@@ -93,12 +98,13 @@ fn thinking(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) ->
     nearest
 }
 
-fn warn(warnings: &mut Vec<Warning>, text: String) {
+/// Warns of an option that was dropped or changed.
+pub fn warn(warnings: &mut Vec<Warning>, text: String) {
     warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
 }
 
 /// The extra fields that may be added to a body; `reserved` ones would break it.
-pub(crate) fn extra<'a>(
+pub fn extra<'a>(
     options: &'a Options,
     reserved: &'a [&str],
     warnings: &mut Vec<Warning>,
@@ -106,8 +112,7 @@ pub(crate) fn extra<'a>(
     let (kept, left_out): (Vec<_>, Vec<_>) =
         options.extra.iter().partition(|(name, _)| !reserved.contains(&name.as_str()));
     for (name, _) in left_out {
-        let text = format!("the extra field {name} was dropped: it is made of the request itself");
-        warnings.push(Warning { kind: WarningKind::OptionDropped, message: text.into() });
+        warn(warnings, format!("the extra field {name} was dropped: it is made of the request itself"));
     }
     kept
 }

@@ -28,9 +28,13 @@ const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 
 /// A piece of content that the model can take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Piece<'a> {
+#[non_exhaustive]
+pub enum Piece<'a> {
+    /// A text that is not blank.
     Text(&'a str),
+    /// An image that is not empty, of a media type that every vendor takes.
     Image(&'a Image),
+    /// A document that is not empty: PDF or text, unless it is behind an address.
     Document(&'a Document),
 }
 
@@ -92,7 +96,7 @@ fn is_empty(source: &Source) -> bool {
 }
 
 /// A media type as vendors spell it: that of an image in small letters, `image/jpg` as what it means.
-pub(crate) fn media_type(media_type: &str) -> &str {
+pub fn media_type(media_type: &str) -> &str {
     let media_type = media_type.trim();
     let is = |it: &str| it.eq_ignore_ascii_case(media_type);
     if is("image/jpg") || is("image/pjpeg") {
@@ -101,8 +105,8 @@ pub(crate) fn media_type(media_type: &str) -> &str {
     IMAGES.into_iter().find(|it| is(it)).unwrap_or(media_type)
 }
 
-/// Says once that content was changed.
-pub(crate) fn changed(warnings: &mut Vec<Warning>, text: &str) {
+/// Says once that content was changed before it was sent.
+pub fn changed(warnings: &mut Vec<Warning>, text: &str) {
     let warning = Warning { kind: WarningKind::ContentChanged, message: text.into() };
     if !warnings.contains(&warning) {
         warnings.push(warning);
@@ -112,7 +116,7 @@ pub(crate) fn changed(warnings: &mut Vec<Warning>, text: &str) {
 /// The name of a call as it is sent back: models make up names that no wire takes in a history.
 ///
 /// Source: anomalyco/opencode 48750, 2026-09, and NousResearch/hermes-agent 31666, 2026-05: `^[a-zA-Z0-9_-]{1,64}$`.
-pub(crate) fn name(call: &Call, longest: usize) -> Cow<'_, str> {
+pub fn name(call: &Call, longest: usize) -> Cow<'_, str> {
     clean(call.name.as_str(), longest, "_")
 }
 
@@ -183,11 +187,14 @@ impl<'de> Visitor<'de> for Sound {
     }
 }
 
-/// The arguments of a call as they are sent: what really ran, as a JSON object.
+/// The arguments of a call as they are sent: what really ran. Serialized it is a JSON object, whatever the model wrote.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Args<'a> {
+pub enum Args<'a> {
+    /// Nothing was written.
     Empty,
+    /// A JSON object.
     Object(&'a RawValue),
+    /// Something else.
     Invalid(&'a str),
 }
 

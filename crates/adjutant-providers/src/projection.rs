@@ -21,7 +21,7 @@ const READABLE: [&str; 12] =
 
 /// An entry as a model may see it.
 #[derive(Debug)]
-pub(crate) enum ProjectedEntry<'a> {
+pub enum ProjectedEntry<'a> {
     /// Nothing.
     Nothing,
     /// A message of the user.
@@ -32,39 +32,58 @@ pub(crate) enum ProjectedEntry<'a> {
 
 /// A reply as a model may see it; each call has its result.
 #[derive(Debug)]
-pub(crate) struct ProjectedReply<'a> {
+#[non_exhaustive]
+pub struct ProjectedReply<'a> {
     /// The parts of the reply, in order; never empty. Thinking is there only if the model itself thought it.
-    pub(crate) parts: Vec<ReplyPart<'a>>,
+    pub parts: Vec<ReplyPart<'a>>,
     /// One for each call, in order.
-    pub(crate) results: Few<ProjectedResult<'a>>,
+    pub results: Few<ProjectedResult<'a>>,
     /// True if the reply is the model's own, so that data that only it understands goes back too.
-    pub(crate) own: bool,
+    pub own: bool,
 }
 
 /// A part of a reply.
 #[derive(Debug)]
-pub(crate) enum ReplyPart<'a> {
+pub enum ReplyPart<'a> {
     /// Text, never blank; `extra` is `null` unless the model itself said it.
-    Text { text: Cow<'a, str>, extra: &'a Value },
+    Text {
+        /// The text.
+        text: Cow<'a, str>,
+        /// The data that the wire's decoder kept beside it.
+        extra: &'a Value,
+    },
     /// The thinking of the model itself, exactly as it came.
     Thinking(&'a Thinking),
     /// A call; `extra` is `null` unless the model itself made it.
-    Call { call: &'a Call, args: Args<'a>, extra: &'a Value },
+    Call {
+        /// The call.
+        call: &'a Call,
+        /// Its arguments: those that ran, if they are known.
+        args: Args<'a>,
+        /// The data that the wire's decoder kept beside it.
+        extra: &'a Value,
+    },
     /// A block that this provider made.
     Opaque(&'a Value),
 }
 
 /// The result of a call.
 #[derive(Debug)]
-pub(crate) struct ProjectedResult<'a> {
-    pub(crate) call: &'a Call,
+#[non_exhaustive]
+pub struct ProjectedResult<'a> {
+    /// The call.
+    pub call: &'a Call,
     /// The outcome of the call; may be empty.
-    pub(crate) pieces: Few<Piece<'a>>,
-    pub(crate) is_error: bool,
+    pub pieces: Few<Piece<'a>>,
+    /// True if the call did not end well.
+    pub is_error: bool,
 }
 
 /// An entry as this model may see it; what is changed is said once.
-pub(crate) fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>) -> ProjectedEntry<'a> {
+///
+/// What a model signed goes back to that model alone; what a provider ran itself goes back to it, and to others as text; what
+/// was cut short is shown as text; media that the model cannot take become a note. Each call has its result.
+pub fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>) -> ProjectedEntry<'a> {
     match entry {
         Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
         Entry::Summary(summary) if !summary.text.trim().is_empty() => {

@@ -1,9 +1,13 @@
 //! Providers: which wire each speaks, where it is, and what it wants to know. Data, with a constructor of models.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{
     anthropic::Anthropic,
@@ -11,9 +15,13 @@ use crate::{
     chat::Chat,
     credentials::Key,
     dialect::{Dialect, DialectPatch},
-    driver::{Address, Auth, Endpoint},
+    driver::{Address, Endpoint},
+    foreign::ForeignWire,
     gemini::Gemini,
+    host::Site,
     openai::OpenAi,
+    place,
+    tokens::KeyCommand,
 };
 
 /// A provider of models: one that is known, or one of your own.
@@ -46,13 +54,16 @@ pub struct Provider {
     /// The environment variables that may hold the key, best first; none if no key is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_variables: Vec<String>,
+    /// The program that prints its key, if no variable holds one: for tokens that do not live long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_command: Option<KeyCommand>,
     /// True if it can do without a key, as servers of one's own often can.
     #[serde(default)]
     pub key_optional: bool,
     /// Headers of every request. They may hold secrets: never printed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The known provider whose dialect of Chat Completions it speaks; by its own name if nothing is said.
+    /// The known provider whose dialect it speaks, or where it is like; by its own name if nothing is said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub like: String,
     /// The differences from that dialect.
@@ -67,8 +78,10 @@ pub struct Provider {
 }
 
 /// A wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+///
+/// Shape: `"messages"`, `"responses"`, `"gemini"`, `"chat"`, or the name of the wire of a [registered](Provider::register)
+/// provider.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WireKind {
     /// Anthropic Messages.
@@ -80,6 +93,8 @@ pub enum WireKind {
     /// OpenAI Chat Completions, in one of its dialects.
     #[default]
     Chat,
+    /// A wire of the application's own.
+    Foreign(ForeignWire),
 }
 
 /// The source that names a provider's address.
@@ -96,13 +111,26 @@ pub enum Origin {
 }
 
 /// Providers that host the models of many others, or whatever their user has put there.
-const HOSTS: [&str; 8] = ["azure", "openrouter", "together", "fireworks", "groq", "huggingface", "nvidia", "github"];
+const HOSTS: [&str; 11] = [
+    "azure",
+    "bedrock",
+    "bedrock-mantle",
+    "vertex",
+    "openrouter",
+    "together",
+    "fireworks",
+    "groq",
+    "huggingface",
+    "nvidia",
+    "github",
+];
 /// Servers that people run themselves.
 const LOCAL: [&str; 4] = ["llama-server", "lmstudio", "ollama", "vllm"];
+type Row = (&'static str, WireKind, &'static str, &'static str, &'static [&'static str]);
 /// The vendors that have a wire of their own: name, wire, address, its variable, the variables of the key.
 ///
 /// Source: the environment variables of the vendors' own clients, 2026-11.
-const VENDORS: [(&str, WireKind, &str, &str, &[&str]); 3] = [
+const VENDORS: [Row; 3] = [
     ("anthropic", WireKind::Messages, "https://api.anthropic.com", "ANTHROPIC_BASE_URL", &["ANTHROPIC_API_KEY"]),
     ("openai", WireKind::Responses, "https://api.openai.com/v1", "OPENAI_BASE_URL", &["OPENAI_API_KEY"]),
     (
@@ -113,6 +141,39 @@ const VENDORS: [(&str, WireKind, &str, &str, &[&str]); 3] = [
         &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     ),
 ];
+/// The clouds that serve the wires of others, in the same form.
+const CLOUDS: [Row; 2] = [
+    (
+        "bedrock",
+        WireKind::Responses,
+        "https://bedrock-runtime.{AWS_REGION}.amazonaws.com/openai/v1",
+        "BEDROCK_BASE_URL",
+        &["AWS_BEARER_TOKEN_BEDROCK"],
+    ),
+    (
+        "vertex",
+        WireKind::Gemini,
+        "https://{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com/v1beta1/projects/{GOOGLE_CLOUD_PROJECT}/locations/\
+         {GOOGLE_CLOUD_LOCATION}",
+        "VERTEX_BASE_URL",
+        &["CLOUDSDK_AUTH_ACCESS_TOKEN"],
+    ),
+];
+/// Models of a provider that speak another wire than the rest: provider, how their names begin, wire, what is added to the
+/// address.
+///
+/// Source: "Messages API", docs.aws.amazon.com/bedrock, and "Claude on Vertex AI", platform.claude.com, 2026-11.
+const TURNS: [(&str, &str, WireKind, &str); 2] =
+    [("bedrock-mantle", "anthropic.", WireKind::Messages, "/anthropic"), ("vertex", "claude", WireKind::Messages, "")];
+/// Providers that take requests that are signed with keys of AWS, and the service that they sign for.
+pub(crate) const SIGNED: [(&str, &str); 2] = [("bedrock", "bedrock"), ("bedrock-mantle", "bedrock-mantle")];
+/// The variables of keys of AWS.
+pub(crate) const AWS_KEYS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+/// The program that prints a token of Google's. Source: `gcloud auth print-access-token`, cloud.google.com/sdk, 2026.
+const GCLOUD: [&str; 3] = ["gcloud", "auth", "print-access-token"];
+
+/// The providers that the application has registered.
+static REGISTERED: RwLock<Vec<Provider>> = RwLock::new(Vec::new());
 
 impl Provider {
     /// A provider of Chat Completions at this address, without a key, that takes any name.
@@ -123,6 +184,7 @@ impl Provider {
             base_url: base_url.into(),
             base_url_variable: String::new(),
             key_variables: Vec::new(),
+            key_command: None,
             key_optional: false,
             headers: BTreeMap::new(),
             like: String::new(),
@@ -132,16 +194,46 @@ impl Provider {
         }
     }
 
-    /// Those that are known: the three vendors with a wire of their own, then the dialects of Chat Completions.
+    /// Makes this one of the [known](Self::known) providers of the whole process, and its wire known by name: to
+    /// [`model`](fn@crate::model), to choosers that are made from now on, and so to manifests and to a command that is built
+    /// with it. It stays as long as the process lives.
+    ///
+    /// # Errors
+    /// `Config` if it contradicts itself, or if its name, or that of its wire, is another's already.
+    pub fn register(self) -> Result<(), Error> {
+        self.check()?;
+        let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+        let taken = Self::ours().any(|it| it.name == self.name) || registered.iter().any(|it| it.name == self.name);
+        if taken {
+            return Err(config(format!("a provider is called {:?} already", self.name)));
+        }
+        let is_taken = |it: &WireKind| it.name() == self.wire.name() && *it != self.wire;
+        if WireKind::OURS.iter().chain(registered.iter().map(|it| &it.wire)).any(is_taken) {
+            return Err(config(format!("provider {}: wire: one is called {:?} already", self.name, self.wire.name())));
+        }
+        registered.push(self);
+        Ok(())
+    }
+
+    /// Those that are known: the three vendors with a wire of their own, the dialects of Chat Completions, and what was
+    /// [registered](Self::register).
     pub fn known() -> impl Iterator<Item = Provider> {
-        let vendors = VENDORS.into_iter().map(|(name, wire, base_url, base_url_variable, keys)| Provider {
+        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Self::ours().chain(registered)
+    }
+
+    /// Those that this library knows.
+    fn ours() -> impl Iterator<Item = Provider> {
+        let of_row = |(name, wire, base_url, base_url_variable, keys): Row| Provider {
             wire,
             base_url_variable: base_url_variable.to_owned(),
             key_variables: keys.iter().map(|&it| it.to_owned()).collect(),
-            any_model: false,
+            key_command: (name == "vertex").then(|| KeyCommand { ttl: 1_800, ..KeyCommand::new(GCLOUD) }),
+            any_model: HOSTS.contains(&name),
             ..Self::new(name, base_url)
-        });
-        vendors.chain(Dialect::known().map(Self::of_dialect))
+        };
+        let (vendors, clouds) = (VENDORS.into_iter().map(of_row), CLOUDS.into_iter().map(of_row));
+        vendors.chain(Dialect::known().map(Self::of_dialect)).chain(clouds)
     }
 
     /// Sets the wire.
@@ -155,6 +247,13 @@ impl Provider {
     #[must_use]
     pub fn key_variable(mut self, variable: impl Into<String>) -> Self {
         self.key_variables.push(variable.into());
+        self
+    }
+
+    /// Sets the program that prints the key, if no variable holds one.
+    #[must_use]
+    pub fn key_command(mut self, command: KeyCommand) -> Self {
+        self.key_command = Some(command);
         self
     }
 
@@ -198,14 +297,23 @@ impl Provider {
             return Err(config(format!("{} has no address of its own{hint}", self.name)));
         };
         let headers = self.headers.clone();
-        Ok(match self.wire {
-            WireKind::Messages => Arc::new(Anthropic::new(info, key).base_url(url).headers(headers)),
+        let turn = TURNS.iter().find(|(name, begin, ..)| *name == self.alike() && info.name().starts_with(begin));
+        let (wire, added) = turn.map_or((&self.wire, ""), |(.., wire, added)| (wire, *added));
+        let url = &*format!("{}{added}", url.trim_end_matches('/'));
+        let site = match self.alike() {
+            "bedrock" | "bedrock-mantle" => Site::Bedrock,
+            "vertex" => Site::Vertex,
+            _ => Site::Own,
+        };
+        Ok(match wire {
+            WireKind::Messages => Arc::new(Anthropic::new(info, key).base_url(url).site(site).headers(headers)),
             WireKind::Responses => Arc::new(OpenAi::new(info, key).base_url(url).headers(headers)),
-            WireKind::Gemini => Arc::new(Gemini::new(info, key).base_url(url).headers(headers)),
+            WireKind::Gemini => Arc::new(Gemini::new(info, key).base_url(url).site(site).headers(headers)),
             WireKind::Chat => {
                 let chat = Chat::new(info, key).dialect(self.spoken()?).base_url(url);
                 Arc::new(chat.headers(headers))
             }
+            WireKind::Foreign(wire) => wire.model(info, key.into(), url, headers),
         })
     }
 
@@ -219,7 +327,7 @@ impl Provider {
             return Err(config(format!("no provider can be called {:?}", self.name)));
         }
         let fail = |field: &str, why: String| Err(config(format!("provider {}: {field}: {why}", self.name)));
-        let address = Address { path: String::new(), auth: Auth::Bearer, headers: &[] };
+        let address = Address::new("");
         let is_address = || !Endpoint::new(&self.base_url, address, Key::none()).host().is_empty();
         if !self.base_url.is_empty() && !is_address() {
             // The address is not repeated: it may hold a password.
@@ -230,6 +338,9 @@ impl Provider {
         }
         if let Some(name) = self.key_variables.iter().find(|it| !is_name(it)) {
             return fail("key_variables", format!("no variable can be called {name:?}"));
+        }
+        if self.key_command.as_ref().is_some_and(|it| it.argv.first().is_none_or(|it| it.trim().is_empty())) {
+            return fail("key_command", "it names no program".to_owned());
         }
         self.spoken().map(|_| ())
     }
@@ -260,13 +371,67 @@ impl Provider {
         }
     }
 
+    /// The environment variables that its models depend on: of its keys, of its address, and of the places in it.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let signed = SIGNED.iter().any(|(name, _)| *name == self.alike());
+        let address = Some(&*self.base_url_variable).filter(|it| !it.is_empty());
+        let own = self.key_variables.iter().map(String::as_str).chain(address);
+        let signed = AWS_KEYS.iter().filter(move |_| signed).map(|it| &**it);
+        own.chain(place::variables(&self.base_url).map(|it| -> &str { it })).chain(signed)
+    }
+
+    /// The known provider that it is like, or its own name.
+    pub(crate) fn alike(&self) -> &str {
+        if self.like.is_empty() { &self.name } else { &self.like }
+    }
+
     fn spoken(&self) -> Result<Dialect, Error> {
-        let like = if self.like.is_empty() { &self.name } else { &self.like };
+        let like = self.alike();
         let dialect = Dialect::of(like);
-        if !self.like.is_empty() && dialect.name == "generic" && like != "generic" {
+        let is_cloud = CLOUDS.iter().any(|(name, ..)| *name == like);
+        if !self.like.is_empty() && dialect.name == "generic" && like != "generic" && !is_cloud {
             return Err(config(format!("provider {}: like: no known dialect is called {like:?}", self.name)));
         }
         Ok(dialect.clone().patched(self.dialect.clone()))
+    }
+}
+
+impl WireKind {
+    /// Those that need no application.
+    const OURS: [Self; 4] = [Self::Messages, Self::Responses, Self::Gemini, Self::Chat];
+
+    /// Its name in a configuration.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Messages => "messages",
+            Self::Responses => "responses",
+            Self::Gemini => "gemini",
+            Self::Chat => "chat",
+            Self::Foreign(wire) => wire.name(),
+        }
+    }
+}
+
+impl Serialize for WireKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for WireKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Self::OURS.iter().chain(registered.iter().map(|it| &it.wire));
+        all.clone().find(|it| it.name() == name).cloned().ok_or_else(|| {
+            let mut names: Vec<String> = Vec::new();
+            all.by_ref().map(|it| format!("`{}`", it.name())).for_each(|it| {
+                if !names.contains(&it) {
+                    names.push(it)
+                }
+            });
+            D::Error::custom(format!("unknown variant `{name}`, expected one of {}", names.join(", ")))
+        })
     }
 }
 

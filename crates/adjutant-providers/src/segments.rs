@@ -24,11 +24,15 @@ const SEGMENT: usize = 64 * 1024;
 const END: &[u8] = b"]}";
 
 /// The writer of the parts of a request, for one wire. Pure.
-pub(crate) trait Encode {
-    /// Writes everything up to the opening bracket of the messages; messages that the head holds follow it.
+///
+/// A body is a head, the messages, and `]}`. The bytes of the messages are kept with the history: an entry is written once,
+/// and the next request sends what was written, unless its history is another one.
+pub trait Encode {
+    /// Writes everything up to the opening bracket of the messages; messages that the head holds, like that of the system
+    /// prompt, follow it.
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages;
 
-    /// Writes the messages of an entry, each with a comma before it.
+    /// Writes the messages of an entry, as far as the model may see it ([`shown`](crate::wire::shown)).
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>);
 
     /// Returns the text that marks messages for the prompt cache, if the wire has such marks; it is put in at the
@@ -41,7 +45,7 @@ pub(crate) trait Encode {
 
 /// The messages that are not sealed yet; entries are written at its end.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub struct Tail {
     /// The bytes.
     pub(crate) out: Vec<u8>,
     /// The sender of the last message.
@@ -60,9 +64,24 @@ pub(crate) enum Role {
 
 /// The presence of a message in a head: a comma must follow one that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Messages {
+pub enum Messages {
+    /// The head ends with the opening bracket.
     None,
+    /// The head ends with a message.
     Some,
+}
+
+impl Tail {
+    /// Adds a message.
+    pub fn push(&mut self, message: &(impl Serialize + ?Sized)) {
+        self.out.push(b',');
+        write(&mut self.out, message);
+    }
+
+    /// Says that a mark of the prompt cache may stand in the last message, this many bytes before its end.
+    pub fn markable(&mut self, before_end: usize) {
+        self.markable = self.out.len().checked_sub(before_end);
+    }
 }
 
 /// The encoding of one transcript for one wire and model.
@@ -270,15 +289,21 @@ impl Head {
     }
 }
 
-/// Writes a value as JSON.
+/// Writes a value as JSON: a vendor's own type, whose keys are text.
+///
+/// # Panics
+/// If a map in it has keys that are no text, or its own `Serialize` fails.
 #[expect(clippy::expect_used, reason = "our own types have text keys, and a vector takes every byte")]
-pub(crate) fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+pub fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     let mut serializer = Serializer::with_formatter(out, TextFormatter);
     value.serialize(&mut serializer).expect("JSON that was made for this");
 }
 
-/// Writes a member of an object after another one.
-pub(crate) fn member(out: &mut Vec<u8>, name: &str, value: &(impl Serialize + ?Sized)) {
+/// Writes a member of an object after another one, as [`write`] does.
+///
+/// # Panics
+/// As [`write`].
+pub fn member(out: &mut Vec<u8>, name: &str, value: &(impl Serialize + ?Sized)) {
     out.push(b',');
     write(out, name);
     out.push(b':');

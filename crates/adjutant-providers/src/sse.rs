@@ -1,4 +1,4 @@
-//! Splits the bytes of a server-sent event stream into events, and lends them out.
+//! Splits the bytes of a stream into events, or into lines, and lends them out.
 //!
 //! Plain events (one `data:` line, at most one `event:` line) are sliced in place. All others go to eventsource-stream,
 //! one whole event at a time: on raw chunks it panics on a byte-order mark and is quadratic on a giant line. Events of
@@ -24,13 +24,26 @@ const KEPT_CAPACITY: usize = 64 * 1024;
 /// Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, 2026-08: one leading mark is ignored.
 const MARK: char = '\u{feff}';
 
-/// One event, lent out of the buffer.
+/// The form in which an answer is cut into frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Framing {
+    /// Server-sent events.
+    #[default]
+    Events,
+    /// Lines of JSON; blank ones are passed over.
+    ///
+    /// Source: "Streaming", docs.ollama.com, 2026: `application/x-ndjson`.
+    Lines,
+}
+
+/// One event or one line, lent out of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
-    /// The name of the event; empty if it has none.
-    pub(crate) event: &'a str,
-    /// Its data.
-    pub(crate) data: &'a str,
+pub struct Frame<'a> {
+    /// The name of the event; empty if it has none, as lines never have.
+    pub event: &'a str,
+    /// The data of the event, or the line.
+    pub data: &'a str,
 }
 
 /// Splits a stream into events.
@@ -38,6 +51,7 @@ pub(crate) struct Frame<'a> {
 /// Invariant: how the stream is cut into chunks makes no difference.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
+    framing: Framing,
     buffer: String,
     /// The first bytes of a character whose rest has not come yet.
     partial: [u8; 4],
@@ -66,6 +80,11 @@ enum EventSpan {
 }
 
 impl Splitter {
+    /// A splitter of streams of this form.
+    pub(crate) fn new(framing: Framing) -> Self {
+        Self { framing, ..Self::default() }
+    }
+
     /// Takes the next bytes.
     ///
     /// # Errors
@@ -121,6 +140,14 @@ impl Splitter {
         while let Some((end, next)) = self.line_end() {
             let line = self.line..end;
             (self.line, self.scanned) = (next, next);
+            if self.framing == Framing::Lines {
+                self.bound_at(end)?;
+                self.begin = next;
+                if self.buffer[line.clone()].trim_ascii().is_empty() {
+                    continue;
+                }
+                return Ok(Some(self.lend(EventSpan::Buffer(0..0, line))));
+            }
             if line.is_empty() {
                 if let Some(place) = self.dispatch()? {
                     return Ok(Some(self.lend(place)));

@@ -17,9 +17,9 @@ pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Loose<'a>(pub(crate) Option<Cow<'a, str>>);
 
-/// A list of mostly one element.
+/// A list of mostly one element, for which nothing is allocated.
 #[derive(Debug)]
-pub(crate) struct Few<T> {
+pub struct Few<T> {
     first: Option<T>,
     more: Vec<T>,
 }
@@ -110,7 +110,8 @@ impl<'de, T: Fill<'de>> Visitor<'de> for Place<'_, Few<T>> {
 }
 
 impl<T> Few<T> {
-    pub(crate) fn push(&mut self, element: T) {
+    /// Adds an element.
+    pub fn push(&mut self, element: T) {
         match self.first {
             None => self.first = Some(element),
             Some(_) => self.more.push(element),
@@ -118,7 +119,7 @@ impl<T> Few<T> {
     }
 
     /// The elements, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(&self.more)
     }
 
@@ -136,7 +137,8 @@ impl<T> Few<T> {
         self.first.iter_mut().chain(&mut self.more)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if there is no element.
+    pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 }

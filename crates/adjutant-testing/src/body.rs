@@ -2,9 +2,9 @@
 
 use crate::plan::Plan;
 
-/// A body that is being made.
+/// The body of a streamed answer that is being made, with what breaks in it.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub struct Body {
     plan: Plan,
     error_frame: Vec<u8>,
     untouched: bool,
@@ -16,9 +16,12 @@ pub(crate) struct Body {
 
 /// The kind of a frame, as far as a fault may need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub enum Frame {
+    /// It tells neither the usage nor how the reply stopped.
     Content,
+    /// It tells the usage.
     Usage,
+    /// It tells how the reply stopped, or that it has.
     Finish,
     /// Tells the usage and how the reply stopped.
     UsageAndFinish,
@@ -44,8 +47,8 @@ impl Body {
         Self { plan, error_frame, untouched, pending: Vec::new(), offset: 0, frames: 0, broken: None }
     }
 
-    /// Adds a frame; `write` appends its bytes, the blank line included.
-    pub(crate) fn frame(&mut self, frame: Frame, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds a frame; `write` appends its bytes, the end of it included: a blank line after an event.
+    pub fn frame(&mut self, frame: Frame, write: impl FnOnce(&mut Vec<u8>)) {
         if self.untouched {
             write(&mut self.pending);
             return;

@@ -40,7 +40,7 @@ use std::{
 
 use adjutant_llm::Model;
 
-use crate::Loopback;
+use crate::{Loopback, oracle::Oracle};
 
 pub use report::{Matrix, Report, Row};
 
@@ -60,6 +60,11 @@ pub trait Subject: Send + Sync {
     ///
     /// Its id should be one that the wire treats as current, for example `google/gemini-3-pro`: some rules go by it.
     fn model(&self, server: &Loopback, limits: Limits) -> Arc<dyn Model>;
+
+    /// How a server speaks the wire of the models, if it is none of the four.
+    fn oracle(&self) -> Option<Arc<dyn Oracle>> {
+        None
+    }
 }
 
 /// The times that a model waits for its provider.
@@ -218,13 +223,23 @@ pub fn subject_fn<F>(name: impl Into<String>, model: F) -> FnSubject<F>
 where
     F: Fn(&Loopback, Limits) -> Arc<dyn Model> + Send + Sync,
 {
-    FnSubject { name: name.into(), model }
+    FnSubject { name: name.into(), model, oracle: None }
 }
 
 /// A subject made of a function; see [`subject_fn`].
 pub struct FnSubject<F> {
     name: String,
     model: F,
+    oracle: Option<Arc<dyn Oracle>>,
+}
+
+impl<F> FnSubject<F> {
+    /// Has the server speak a wire of the test's own.
+    #[must_use]
+    pub fn oracle(mut self, oracle: impl Oracle + 'static) -> Self {
+        self.oracle = Some(Arc::new(oracle));
+        self
+    }
 }
 
 impl<F: Fn(&Loopback, Limits) -> Arc<dyn Model> + Send + Sync> Subject for FnSubject<F> {
@@ -234,6 +249,10 @@ impl<F: Fn(&Loopback, Limits) -> Arc<dyn Model> + Send + Sync> Subject for FnSub
 
     fn model(&self, server: &Loopback, limits: Limits) -> Arc<dyn Model> {
         (self.model)(server, limits)
+    }
+
+    fn oracle(&self) -> Option<Arc<dyn Oracle>> {
+        self.oracle.clone()
     }
 }
 

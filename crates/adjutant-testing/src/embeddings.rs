@@ -28,7 +28,7 @@ pub(crate) fn answer(wire: Wire, received: &Received) -> Result<Value, Refusal> 
     let body = json_body(received)?;
     match wire {
         Wire::Gemini => batch(received, &body),
-        Wire::Messages | Wire::Chat | Wire::Responses => embeddings(&body),
+        Wire::Messages | Wire::Chat | Wire::Responses | Wire::Foreign => embeddings(&body),
     }
 }
 

@@ -8,7 +8,7 @@ use adjutant_llm::{
 
 /// A conversation that is being put together.
 #[derive(Debug)]
-pub(crate) struct History {
+pub struct History {
     model: ModelId,
     entries: Transcript,
     open: Option<OpenTurn>,
@@ -16,7 +16,8 @@ pub(crate) struct History {
 
 /// The reason why a result does not belong where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Misplaced {
+#[non_exhaustive]
+pub enum Misplaced {
     /// No call before it has its id.
     NoCall,
     /// Its call has a result already.
@@ -24,11 +25,13 @@ pub(crate) enum Misplaced {
 }
 
 impl History {
-    pub(crate) fn new(model: &str) -> Self {
+    /// Nothing yet, of a model by this name.
+    pub fn new(model: &str) -> Self {
         Self { model: model.into(), entries: Transcript::new(), open: None }
     }
 
-    pub(crate) fn user(&mut self, message: UserMessage) {
+    /// Adds a message of the user.
+    pub fn user(&mut self, message: UserMessage) {
         self.entries.push(Entry::User(message));
     }
 
@@ -38,12 +41,12 @@ impl History {
     }
 
     /// The id that a call in this block of the next reply gets.
-    pub(crate) fn call_id(&self, block: usize) -> CallId {
+    pub fn call_id(&self, block: usize) -> CallId {
         CallId { turn: self.entries.next_id().0, attempt: 0, block: u32::try_from(block).unwrap_or(u32::MAX) }
     }
 
     /// Adds a reply; its results are expected next.
-    pub(crate) fn reply(&mut self, blocks: Vec<Block>) {
+    pub fn reply(&mut self, blocks: Vec<Block>) {
         let mut reply = Reply::new(self.model.clone(), FinishReason::End);
         reply.blocks = blocks.into_iter().map(Arc::new).collect();
         if reply.calls().next().is_some() {
@@ -53,7 +56,10 @@ impl History {
     }
 
     /// Adds the result of a call, by its wire id.
-    pub(crate) fn result(&mut self, wire_id: &str, result: CallResult) -> Result<(), Misplaced> {
+    ///
+    /// # Errors
+    /// If there is no such call in the reply before, or it has a result.
+    pub fn result(&mut self, wire_id: &str, result: CallResult) -> Result<(), Misplaced> {
         let Some(mut open) = self.open.take() else { return Err(Misplaced::NoCall) };
         let call = open.reply().calls().find(|call| call.wire_id.as_deref() == Some(wire_id));
         let outcome = match call.map(|call| call.id) {
@@ -65,7 +71,10 @@ impl History {
     }
 
     /// Ends the results of the last reply; gives the wire ids of calls that have none.
-    pub(crate) fn close(&mut self) -> Result<(), Vec<String>> {
+    ///
+    /// # Errors
+    /// Those wire ids.
+    pub fn close(&mut self) -> Result<(), Vec<String>> {
         let Some(open) = self.open.take() else { return Ok(()) };
         match open.close() {
             Ok(turn) => {
@@ -77,7 +86,7 @@ impl History {
     }
 
     /// The whole conversation; the results of the last reply must have been closed.
-    pub(crate) fn finish(self) -> Transcript {
+    pub fn finish(self) -> Transcript {
         self.entries
     }
 
@@ -92,7 +101,7 @@ impl History {
 }
 
 /// A call as a history holds it.
-pub(crate) fn call(id: CallId, wire_id: &str, name: &str, args: impl Into<Arc<str>>) -> Block {
+pub fn call(id: CallId, wire_id: &str, name: &str, args: impl Into<Arc<str>>) -> Block {
     Block::Call(Call {
         id,
         wire_id: Some(wire_id.into()),

@@ -7,6 +7,7 @@ pub mod conformance;
 pub mod journal_suite;
 pub mod kv_suite;
 pub mod memory_suite;
+pub mod oracle;
 
 mod body;
 mod chat;

@@ -26,7 +26,7 @@ use tokio::{
 
 use shared::{Shared, Source};
 
-use crate::{fault::Fault, issued::Issued, latch::Latch, received::Received};
+use crate::{fault::Fault, issued::Issued, latch::Latch, oracle::Oracle, received::Received};
 
 /// The largest number of connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -51,6 +51,7 @@ pub struct Setup {
     order: Order,
     keep: bool,
     strict: bool,
+    pub(crate) oracle: dispatch::Own,
     world: Arc<dyn World>,
 }
 
@@ -125,6 +126,11 @@ impl Loopback {
         format!("http://{}", self.addr)
     }
 
+    /// The address of the server itself, for wires whose paths begin there: `http://127.0.0.1:<port>`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
     /// The signatures and encrypted contents that were sent so far, in order, each once.
     pub fn signatures(&self) -> Vec<String> {
         self.shared.issued.seals()
@@ -171,6 +177,7 @@ impl Setup {
             order: Order::default(),
             keep: true,
             strict: false,
+            oracle: None,
             world: Arc::new(SystemWorld),
         }
     }
@@ -216,6 +223,12 @@ impl Setup {
     /// Without it any are taken, so that a test may make up a history.
     pub fn strict_signatures(mut self) -> Self {
         self.strict = true;
+        self
+    }
+
+    /// Speaks a wire of the test's own beside the four.
+    pub fn oracle(mut self, oracle: impl Oracle + 'static) -> Self {
+        self.oracle = Some(Arc::new(oracle));
         self
     }
 

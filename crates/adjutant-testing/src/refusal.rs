@@ -4,7 +4,7 @@ use adjutant_llm::{Error, ErrorKind};
 
 /// The reason why a request is not answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     pub(crate) status: u16,
     pub(crate) message: String,
     /// The place in the body.
@@ -16,21 +16,26 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
+    /// A refusal with this status.
+    pub fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), param: None, code: None, headers: Vec::new(), overflow: false }
     }
 
     /// The request is wrong.
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, message)
     }
 
-    pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
+    /// Tells the place in the body that is wrong.
+    #[must_use]
+    pub fn param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    pub(crate) fn code(mut self, code: impl Into<String>) -> Self {
+    /// Tells the vendor's code.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
         self
     }
@@ -50,8 +55,13 @@ impl Refusal {
         Self::new(status, message)
     }
 
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
     /// The message, or what the vendor says when the input is too long.
-    pub(crate) fn said<'a>(&'a self, overflow: &'a str) -> &'a str {
+    pub fn said<'a>(&'a self, overflow: &'a str) -> &'a str {
         if self.overflow { overflow } else { &self.message }
     }
 

@@ -1,4 +1,4 @@
-//! The four wires, and what differs between them outside of requests and streams. `loopback/dispatch.rs` tells which
+//! The four wires and one of the test's own, and what differs between them outside of requests and streams. `loopback/dispatch.rs` tells which
 //! wire a request speaks.
 
 use adjutant_llm::Request;
@@ -17,6 +17,8 @@ pub(crate) enum Wire {
     Responses,
     /// Google Gemini.
     Gemini,
+    /// That of an [`Oracle`](crate::oracle::Oracle).
+    Foreign,
 }
 
 /// The decoded content of a request.
@@ -36,6 +38,7 @@ impl Wire {
             Wire::Chat => "chat",
             Wire::Responses => "responses",
             Wire::Gemini => "gemini",
+            Wire::Foreign => "foreign",
         }
     }
 
@@ -43,7 +46,7 @@ impl Wire {
     pub(crate) fn request_id(self, number: usize) -> (&'static str, String) {
         match self {
             Wire::Messages => ("request-id", format!("req_01{number:022}")),
-            Wire::Chat | Wire::Responses => ("x-request-id", format!("req_{number:032x}")),
+            Wire::Chat | Wire::Responses | Wire::Foreign => ("x-request-id", format!("req_{number:032x}")),
             Wire::Gemini => ("x-cloud-trace-context", format!("{number:032x}")),
         }
     }
@@ -60,7 +63,7 @@ impl Wire {
                 "data": [{"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}],
                 "has_more": false, "first_id": name, "last_id": name,
             }),
-            Wire::Chat | Wire::Responses => json!({
+            Wire::Chat | Wire::Responses | Wire::Foreign => json!({
                 "object": "list",
                 "data": [{"id": name, "object": "model", "created": 1_767_225_600, "owned_by": "system"}],
             }),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     blocks::{Blocks, CallIdSeed},
-    classify::Refusal,
+    classify,
     driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
     sse::Frame,
@@ -339,9 +339,7 @@ impl Decoder {
     }
 
     fn refusal(&self, data: &str) -> Error {
-        let value = serde_json::from_str::<Value>(data).unwrap_or_default();
-        let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
-        refusal.into_error(&format!("{} broke off with an error", self.model), data)
+        classify::refusal(&self.model, data)
     }
 }
 

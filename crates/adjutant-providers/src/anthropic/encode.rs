@@ -13,6 +13,7 @@ use super::{
     wire::{self, Message, Part},
 };
 use crate::{
+    host::Site,
     pieces::{Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
@@ -24,6 +25,7 @@ use crate::{
 pub(super) struct Encoder {
     pub(super) info: Arc<ModelInfo>,
     pub(super) caching: Caching,
+    pub(super) site: Site,
 }
 
 /// The use of the prompt cache in a request.
@@ -39,7 +41,7 @@ pub(super) enum Caching {
 
 impl Encode for Encoder {
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
-        head(&self.info, self.mark(&request.options), request, out, warnings);
+        head(&self.info, self.site, self.mark(&request.options), request, out, warnings);
         let is_theirs = request.options.extra.contains_key("cache_control");
         if self.caching == Caching::Off && request.options.cache == Cache::Long && !is_theirs {
             let text = "cache was dropped: the prompt cache is not marked at this base URL";

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::wire::{Choice, Thinking, Tool};
 use crate::{
+    host::Site,
     options::{self, Effective},
     segments::{member, write},
     strict,
@@ -16,6 +17,8 @@ use crate::{
 
 /// Extra fields that would contradict the request.
 const RESERVED: [&str; 5] = ["model", "messages", "stream", "system", "tools"];
+/// The beginning of a body at Vertex. Source: "Claude on Vertex AI", platform.claude.com, 2026-11.
+const VERTEX: &[u8] = br#"{"anthropic_version":"vertex-2023-10-16""#;
 /// The field that holds the effort and the format; extra members of it are added to ours.
 const CONFIG: &str = "output_config";
 /// The fewest tokens of thinking that can be asked for. Source: extended thinking guide, 2026-11.
@@ -36,6 +39,7 @@ struct ThinkingPlan {
 /// prompt.
 pub(super) fn head(
     info: &ModelInfo,
+    site: Site,
     mark: Option<&[u8]>,
     request: &Request,
     out: &mut Vec<u8>,
@@ -45,8 +49,14 @@ pub(super) fn head(
     let extra = options::extra(&request.options, &RESERVED, warnings);
     let own = |name: &str| !request.options.extra.contains_key(name);
     let plan = plan(info, &options, &request.options, warnings);
-    out.extend_from_slice(b"{\"model\":");
-    write(out, info.name());
+    match site {
+        // The path names the model.
+        Site::Vertex => out.extend_from_slice(VERTEX),
+        Site::Own | Site::Bedrock => {
+            out.extend_from_slice(b"{\"model\":");
+            write(out, info.name());
+        }
+    }
     if own("max_tokens") {
         // The API demands the field, so a model cannot refuse it.
         member(out, "max_tokens", &plan.max_tokens);

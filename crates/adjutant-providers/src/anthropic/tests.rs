@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::{Wire, tests as play};
+use crate::driver::{Driven, tests as play};
 
 const ID: &str = "anthropic/claude-sonnet-5";
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -26,13 +26,13 @@ fn model() -> Anthropic {
 
 /// The body of a request without the marks of its messages, and its warnings.
 fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Wire::encode(&*model.inner, request);
+    let (body, warnings) = Driven::encode(&*model.inner, request);
     (json_text(body.unmarked()), warnings.iter().map(ToString::to_string).collect())
 }
 
 /// The body of a request as it is sent.
 fn marked(model: &Anthropic, request: &Request) -> String {
-    json_text(Wire::encode(&*model.inner, request).0.to_vec())
+    json_text(Driven::encode(&*model.inner, request).0.to_vec())
 }
 
 fn json_text(bytes: Vec<u8>) -> String {

@@ -18,8 +18,7 @@ use super::{
 };
 use crate::{
     blocks::{Blocks, CallIdSeed},
-    classify::Refusal,
-    counts,
+    classify, counts,
     driver::{Decode, Finish, Flow},
     overflow,
     sse::Frame,
@@ -319,9 +318,7 @@ impl Decoder {
 
     #[cold]
     fn refusal(&self, data: &str) -> Error {
-        let value = serde_json::from_str::<Value>(data).unwrap_or_default();
-        let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
-        refusal.into_error(&format!("{} broke off with an error", self.info.id), data)
+        classify::refusal(&self.info.id, data)
     }
 }
 

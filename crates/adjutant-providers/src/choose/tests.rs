@@ -176,6 +176,7 @@ fn configuration_is_refused_at_once_when_a_field_cannot_be_used() {
     }
     assert_eq!(of(r#""like": "b""#), "provider a: like: no known dialect is called \"b\"");
     assert_eq!(of(r#""key_variables": ["A", " "]"#), "provider a: key_variables: no variable can be called \" \"");
+    assert_eq!(of(r#""key_command": {"argv": [" "]}"#), "provider a: key_command: it names no program");
     assert_eq!(of(r#""base_url_variable": " ""#), "provider a: base_url_variable: no variable can be called \" \"");
     let twice = wrong(r#"{"providers": [{"name": "a"}, {"name": "a"}]}"#);
     assert_eq!(twice, "provider a: name: it is listed twice");

@@ -36,6 +36,20 @@ pub(super) const AZURE: Dialect = Dialect {
     ..OPENAI
 };
 
+/// Open models, and those of OpenAI; those of Anthropic speak Messages there. A few are served below `/openai/v1` only: that
+/// is another `path`.
+///
+/// Source: "APIs supported by Amazon Bedrock" and "Endpoints supported by Amazon Bedrock", docs.aws.amazon.com, 2026-09.
+pub(super) const BEDROCK_MANTLE: Dialect = Dialect {
+    name: Cow::Borrowed("bedrock-mantle"),
+    base_url: Cow::Borrowed("https://bedrock-mantle.{AWS_REGION}.api.aws"),
+    base_url_variable: Cow::Borrowed("BEDROCK_MANTLE_BASE_URL"),
+    key_variables: Cow::Borrowed(&[Cow::Borrowed("AWS_BEARER_TOKEN_BEDROCK")]),
+    path: Cow::Borrowed("/v1/chat/completions"),
+    strict_schemas: false,
+    ..GENERIC
+};
+
 /// The router takes OpenAI's fields and translates them, `developer` excepted. `cache_control` on text parts is for the
 /// models of Anthropic; `reasoning_details` must come back as they were.
 ///

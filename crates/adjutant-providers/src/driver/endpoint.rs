@@ -7,7 +7,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use reqwest::{Client, Url};
 
 use super::clients::{Route, client};
-use crate::credentials::{Key, Secrets};
+use crate::{
+    credentials::{Key, Secrets},
+    sse::Framing,
+};
 
 /// The longest times that a model is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,21 +25,23 @@ pub struct Timeouts {
 }
 
 /// The way in which a wire says who is asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Auth {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Auth {
+    /// `Authorization: Bearer <key>`.
+    #[default]
+    Bearer,
     /// The key alone, under this header.
     Header(&'static str),
-    /// `Authorization: Bearer <key>`.
-    Bearer,
 }
 
 /// The address of requests below a base URL, and what they say beside the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Address {
-    /// The part that is added to the base URL: the path, and the query if there is one.
+pub struct Address {
     pub(crate) path: String,
-    pub(crate) auth: Auth,
-    pub(crate) headers: &'static [(&'static str, &'static str)],
+    auth: Auth,
+    headers: &'static [(&'static str, &'static str)],
+    framing: Framing,
 }
 
 /// The place that the requests of a model go to.
@@ -59,6 +64,36 @@ struct RequestTarget {
     route: Route,
 }
 
+impl Address {
+    /// The address with this path and query, which are added to the base URL; a path begins with a slash.
+    ///
+    /// A key goes as a bearer, and the answer is an event stream, unless something else is set.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), auth: Auth::Bearer, headers: &[], framing: Framing::Events }
+    }
+
+    /// Sets how the wire says who is asking.
+    #[must_use]
+    pub fn auth(mut self, auth: Auth) -> Self {
+        self.auth = auth;
+        self
+    }
+
+    /// Sets the headers that every request has.
+    #[must_use]
+    pub fn headers(mut self, headers: &'static [(&'static str, &'static str)]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Sets the form of the answer.
+    #[must_use]
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = framing;
+        self
+    }
+}
+
 impl Endpoint {
     /// An endpoint; what is wrong with it is said when it is used.
     pub(crate) fn new(base_url: &str, address: Address, key: Key) -> Self {
@@ -66,6 +101,8 @@ impl Endpoint {
         let target = RequestTarget::new(base_url, &address, &key, &headers);
         let mut secrets = Secrets::default();
         secrets.add(key.expose().map_or("", |key| key));
+        #[cfg(feature = "sigv4")]
+        key.signer().into_iter().flat_map(|it| it.secrets()).for_each(|secret| secrets.add(secret));
         Self { base_url: base_url.into(), address, key, headers, timeouts, target, secrets }
     }
 
@@ -100,6 +137,10 @@ impl Endpoint {
         &self.timeouts
     }
 
+    pub(crate) fn framing(&self) -> Framing {
+        self.address.framing
+    }
+
     pub(crate) fn key(&self) -> &Key {
         &self.key
     }
@@ -128,7 +169,8 @@ impl Endpoint {
         let mut request = reqwest::Request::new(Method::POST, target.url.clone());
         *request.headers_mut() = target.headers.clone();
         if let Some(secret) = secret {
-            let (name, value) = self.address.auth.header(secret)?;
+            let auth = if self.key.is_token() { Auth::Bearer } else { self.address.auth };
+            let (name, value) = auth.header(secret)?;
             request.headers_mut().insert(name, value);
         }
         insert(extra, request.headers_mut())?;
@@ -137,11 +179,32 @@ impl Endpoint {
     }
 }
 
+#[cfg(feature = "sigv4")]
+impl Endpoint {
+    /// Signs a request with this body, if that is wished: as it is after an observer has rewritten it.
+    ///
+    /// # Errors
+    /// `Config` if the keys or a header cannot be used.
+    pub(crate) fn sign(
+        &self,
+        request: &mut reqwest::Request,
+        body: impl Iterator<Item = bytes::Bytes>,
+    ) -> Result<(), Error> {
+        let Some(signer) = self.key.signer() else { return Ok(()) };
+        let rewritten = request.body().and_then(reqwest::Body::as_bytes).map(bytes::Bytes::copy_from_slice);
+        let now = std::time::SystemTime::now();
+        match rewritten {
+            Some(bytes) => signer.sign(request, std::iter::once(bytes), now),
+            None => signer.sign(request, body, now),
+        }
+    }
+}
+
 impl Auth {
     /// The header that holds this secret.
     fn header(self, secret: &str) -> Result<(HeaderName, HeaderValue), Error> {
         let (name, text) = match self {
-            Auth::Header(name) => (HeaderName::from_static(name), secret.to_owned()),
+            Auth::Header(name) => (own_name(name)?, secret.to_owned()),
             Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {secret}")),
         };
         let mut value = HeaderValue::try_from(text)
@@ -149,6 +212,15 @@ impl Auth {
         value.set_sensitive(true);
         Ok((name, value))
     }
+}
+
+/// The name of a header of a wire's own.
+fn own_name(name: &str) -> Result<HeaderName, Error> {
+    HeaderName::try_from(name).map_err(|_| unsendable(name))
+}
+
+fn unsendable(name: &str) -> Error {
+    Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent"))
 }
 
 /// Headers that say where a request goes and how it is framed; the client alone writes them.
@@ -162,7 +234,7 @@ fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), E
         let header =
             header.filter(|(name, _)| !FRAMING.contains(&name.as_str()) && !name.as_str().starts_with("proxy-"));
         let Some((name, mut value)) = header else {
-            return Err(Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent")));
+            return Err(unsendable(name));
         };
         value.set_sensitive(true);
         into.insert(name, value);
@@ -186,10 +258,15 @@ impl RequestTarget {
         })?;
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let accept = match address.framing {
+            Framing::Events => "text/event-stream",
+            Framing::Lines => "application/x-ndjson",
+        };
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("adjutant/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in address.headers {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            let value = HeaderValue::try_from(*value).map_err(|_| unsendable(name))?;
+            headers.insert(own_name(name)?, value);
         }
         if let Some(secret) = key.expose() {
             let (name, value) = address.auth.header(secret)?;
@@ -275,7 +352,7 @@ mod tests {
 
     #[track_caller]
     fn check(base_url: &str, host: &str, route: Route) {
-        let address = Address { path: "/p".to_owned(), auth: Auth::Bearer, headers: &[] };
+        let address = Address::new("/p");
         let endpoint = Endpoint::new(base_url, address, Key::none());
         let target = endpoint.target.as_ref().expect("a target");
         assert_eq!((endpoint.host(), target.route), (host, route), "{base_url}");
@@ -295,7 +372,7 @@ mod tests {
     #[test]
     fn path_is_refused_when_it_would_go_on_with_the_host() {
         for path in ["@evil.example/v1", ".evil.example/v1", ":1/v1"] {
-            let address = Address { path: path.to_owned(), auth: Auth::Bearer, headers: &[] };
+            let address = Address::new(path);
             assert!(Endpoint::new("https://api.openai.com", address, Key::none()).target.is_err(), "{path:?}");
         }
     }

@@ -9,7 +9,7 @@ const MAX_WORD: usize = 120;
 
 /// The meaning that a wire gives to its word for how a reply stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub enum Finish {
     /// The reply is whole: whether it holds calls decides.
     Whole,
     /// The word means this.
@@ -22,14 +22,14 @@ pub(crate) enum Finish {
 }
 
 impl Finish {
-    /// Settles how a reply with all its blocks has stopped.
+    /// Settles how a reply with all its blocks has stopped; its `raw_stop` is the word.
     ///
     /// What a reply of an unknown word says is taken, with a warning that names the word. Its calls run, unless a block
     /// was cut off.
     ///
     /// # Errors
     /// `Protocol`, which is not tried again, if the word is unknown and the reply says nothing.
-    pub(crate) fn settle(self, mut reply: Reply, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
+    pub fn settle(self, mut reply: Reply, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         reply.stop = match self {
             Finish::As(stop) => stop,
             Finish::Unknown { open: true } => FinishReason::Length,

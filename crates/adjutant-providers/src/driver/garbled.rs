@@ -21,7 +21,7 @@ const HERE: &str = "\"@here@\"";
 
 /// Plays the fixtures of a wire in every garbled form: nothing panics, the grammar holds, and what cannot be read is
 /// never taken for a success.
-pub(crate) fn survive<W: Wire>(wire: &Arc<W>, folder: &str) {
+pub(crate) fn survive<W: Driven>(wire: &Arc<W>, folder: &str) {
     let texts = fixtures(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
@@ -146,7 +146,7 @@ fn replaced(value: &Value, found: &mut dyn FnMut(Value)) {
 }
 
 /// Plays events in any order, and with a byte changed.
-fn shuffled<W: Wire>(wire: &Arc<W>, texts: &[String], runtime: &Runtime) {
+fn shuffled<W: Driven>(wire: &Arc<W>, texts: &[String], runtime: &Runtime) {
     let events: Vec<String> = texts.iter().flat_map(|text| text.split("\n\n").map(str::to_owned)).collect();
     let order = prop::collection::vec(prop::sample::select(events), 0..16);
     let change = prop::option::of((any::<prop::sample::Index>(), any::<u8>()));

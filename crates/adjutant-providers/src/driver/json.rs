@@ -23,18 +23,26 @@ pub(crate) async fn post<T: DeserializeOwned>(endpoint: &Endpoint, info: &ModelI
     }
     let limit = after(endpoint.timeouts().first_byte);
     let mut secrets = endpoint.secrets();
-    let secret = match endpoint.key().resolving() {
-        Some(resolving) => {
-            let resolved = timeout_at(limit, resolving).await.unwrap_or_else(|_| Err(failure::keyless(endpoint)));
-            resolved.map_err(|error| secrets.scrub(error))?
+    let mut refused = None;
+    loop {
+        let secret = match endpoint.key().resolving(refused.clone()) {
+            Some(resolving) => {
+                let resolved = timeout_at(limit, resolving).await.unwrap_or_else(|_| Err(failure::keyless(endpoint)));
+                resolved.map_err(|error| secrets.scrub(error))?
+            }
+            None => None,
+        };
+        let secret: Option<Arc<str>> = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
+        secrets.add(secret.as_deref().unwrap_or_default());
+        let exchange = exchange(endpoint, info, secret.as_deref(), &secrets, body.clone());
+        let answer = timeout_at(limit, exchange).await.unwrap_or_else(|_| Err(failure::timed_out(endpoint, false)));
+        let is_again = refused.is_none() && endpoint.key().is_token();
+        if is_again && answer.as_ref().is_err_and(|it| it.details().status == Some(401)) {
+            refused = secret;
+            continue;
         }
-        None => None,
-    };
-    let secret = secret.as_deref().map(str::trim).filter(|it| !it.is_empty());
-    secrets.add(secret.unwrap_or_default());
-    let exchange = exchange(endpoint, info, secret, &secrets, body);
-    let answer = timeout_at(limit, exchange).await.unwrap_or_else(|_| Err(failure::timed_out(endpoint, false)));
-    answer.and_then(|answer| read(info, &answer)).map_err(|error| secrets.scrub(error))
+        return answer.and_then(|answer| read(info, &answer)).map_err(|error| secrets.scrub(error));
+    }
 }
 
 /// An answer that was no refusal.

@@ -43,7 +43,7 @@ impl Body for Pieces {
 }
 
 /// Returns the chunks and errors that a wire makes of an answer that comes in these pieces.
-pub(crate) async fn play<W: Wire>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> Vec<Result<Chunk, Error>> {
+pub(crate) async fn play<W: Driven>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> Vec<Result<Chunk, Error>> {
     let pieces = pieces.iter().map(|it| it.to_vec()).collect();
     let mut driver = Driver::new(Arc::clone(wire), State::Reading(reqwest::Body::wrap(Pieces { pieces, end })));
     driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
@@ -126,7 +126,7 @@ const HAZARDS: [&str; 16] = [
 ];
 
 /// Plays every fixture of a wire: whole, cut in two, byte by byte, and with other line ends and a mark.
-pub(crate) async fn conform<W: Wire>(wire: &Arc<W>, folder: &str) {
+pub(crate) async fn conform<W: Driven>(wire: &Arc<W>, folder: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
     let files = std::fs::read_dir(&folder).expect("the fixtures are there");
     let mut names: Vec<String> =
@@ -172,7 +172,7 @@ struct PlainDecoder {
     whole: bool,
 }
 
-impl Wire for Plain {
+impl Driven for Plain {
     type Decoder = PlainDecoder;
 
     fn info(&self) -> &ModelInfo {
@@ -222,8 +222,7 @@ impl Decode for PlainDecoder {
 }
 
 fn plain(base_url: &str) -> Arc<Plain> {
-    let endpoint =
-        Endpoint::new(base_url, Address { path: "/p".into(), auth: Auth::Bearer, headers: &[] }, "sk-secret".into());
+    let endpoint = Endpoint::new(base_url, Address::new("/p"), "sk-secret".into());
     Arc::new(Plain { info: ModelInfo::new("x/y"), endpoint })
 }
 

@@ -10,6 +10,7 @@ use super::{
     wire::{Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload},
 };
 use crate::{
+    host::Site,
     pieces::{Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
@@ -44,6 +45,7 @@ const NO_TOOL_STEPS: &str = "steps of a server tool were left out: only the mode
 #[derive(Debug, Clone)]
 pub(super) struct Encoder {
     pub(super) info: Arc<ModelInfo>,
+    pub(super) site: Site,
 }
 
 impl Encode for Encoder {

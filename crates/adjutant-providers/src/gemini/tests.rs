@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::{Wire, tests as play};
+use crate::driver::{Driven, tests as play};
 
 const ID: &str = "gemini/gemini-3.8-flash";
 const OLD: &str = "gemini/gemini-2.5-pro";
@@ -26,7 +26,7 @@ fn model(id: &str) -> Gemini {
 
 /// The body of a request, and its warnings.
 fn body(model: &Gemini, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Wire::encode(&*model.inner, request);
+    let (body, warnings) = Driven::encode(&*model.inner, request);
     let text = String::from_utf8(body.to_vec()).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
     (text, warnings.iter().map(ToString::to_string).collect())
@@ -127,7 +127,7 @@ fn answers_break_nothing_when_they_are_garbled() {
 fn errors_are_retryable_when_the_model_made_what_cannot_be_used() {
     let error = |data: &str| {
         let protocol = model(ID).inner.protocol().clone();
-        let mut decoder = Protocol::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
+        let mut decoder = Wire::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
         let frame = crate::sse::Frame { event: "", data };
         let flow = crate::driver::Decode::frame(&mut decoder, frame, &mut Default::default());
         let error = flow.expect_err("a failure");
@@ -147,7 +147,7 @@ fn errors_are_retryable_when_the_model_made_what_cannot_be_used() {
 fn address_keeps_its_form_when_a_model_has_an_odd_name() {
     let path = |id: &str| {
         let model = model(id);
-        Protocol::address(model.inner.protocol(), model.inner.info()).path
+        Wire::address(model.inner.protocol(), model.inner.info()).path
     };
     assert_eq!(path(ID), "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
     let odd = "/v1beta/models/..%2F..%2Fa%3Fb%23c%25d%3Ae%20%C3%A9:streamGenerateContent?alt=sse";
@@ -527,7 +527,7 @@ proptest! {
 #[test]
 fn usage_is_bounded_when_each_event_adds_to_it() {
     let protocol = model(ID).inner.protocol().clone();
-    let mut decoder = Protocol::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
+    let mut decoder = Wire::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
     let mut out = std::collections::VecDeque::new();
     let mut take = |usage: &str| {
         let data = format!(r#"{{"usageMetadata":{usage}}}"#);

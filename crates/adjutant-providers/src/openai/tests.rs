@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    driver::{Decode, Wire, tests as play},
+    driver::{Decode, Driven, tests as play},
     sse::Frame,
 };
 
@@ -43,7 +43,7 @@ fn tool() -> ToolDecl {
 
 /// The body of a request, and its warnings.
 fn body(model: &OpenAi, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = Wire::encode(&*model.inner, request);
+    let (body, warnings) = Driven::encode(&*model.inner, request);
     let text = String::from_utf8(body.to_vec()).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
     (text, warnings.iter().map(ToString::to_string).collect())
@@ -127,10 +127,10 @@ fn answers_break_nothing_when_they_are_garbled() {
 
 #[test]
 fn requests_go_to_the_responses_of_the_host_when_they_are_sent() {
-    let expect = Address { path: "/responses".to_owned(), auth: Auth::Bearer, headers: &[] };
+    let expect = Address::new("/responses");
     assert_eq!(model().inner.protocol().address(&info()), expect);
     let hosts = [model(), model().base_url("https://x.openai.azure.com/openai/v1/")];
-    let hosts = hosts.map(|it| Wire::endpoint(&*it.inner).host().to_owned());
+    let hosts = hosts.map(|it| Driven::endpoint(&*it.inner).host().to_owned());
     assert_eq!(hosts, ["api.openai.com", "x.openai.azure.com"]);
 }
 
@@ -530,7 +530,7 @@ proptest! {
             request.options(Options { thinking: Some(Effort::High), ..Options::default() })
         };
         let unmarked = |request: &Request| {
-            let (body, _) = Wire::encode(&*model.inner, request);
+            let (body, _) = Driven::encode(&*model.inner, request);
             String::from_utf8(body.unmarked()).expect("text")
         };
         let mut growing = request(vec![]);

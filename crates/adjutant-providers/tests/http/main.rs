@@ -1,5 +1,7 @@
 //! The wires, embedders and observers against servers on this machine: what is sent, and what is made of the answers.
 
+#[cfg(unix)]
+mod clouds;
 mod embed;
 mod keys;
 mod observe;

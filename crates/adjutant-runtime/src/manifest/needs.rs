@@ -17,10 +17,7 @@ pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
     let known = Provider::known().filter(|it| own.iter().all(|mine| mine.name != it.name));
     let providers: Vec<Provider> = known.chain(own.iter().cloned()).collect();
     let mut names: BTreeSet<String> = BTreeSet::new();
-    let mut take = |provider: &Provider| {
-        names.extend(provider.key_variables.iter().cloned());
-        names.extend(Some(&provider.base_url_variable).filter(|it| !it.is_empty()).cloned());
-    };
+    let mut take = |provider: &Provider| names.extend(provider.variables().map(str::to_owned));
     let models = manifest.agents.iter().filter_map(|agent| agent.model.as_ref()).flat_map(|it| it.names());
     for prefix in models.filter_map(|name| Some(name.trim().split_once('/')?.0)) {
         providers.iter().filter(|it| it.name == prefix).for_each(&mut take);

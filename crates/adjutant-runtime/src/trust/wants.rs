@@ -209,6 +209,9 @@ fn address(value: &Value) -> Option<String> {
         [] => {}
         variables => text += &format!(", with the key in {}", variables.join(" or ")),
     }
+    if let Some(command) = &provider.key_command {
+        text += &format!(", with the key that the program {} prints", Value::from(command.argv.as_slice()));
+    }
     if !provider.headers.is_empty() {
         let names: Vec<&str> = provider.headers.keys().map(String::as_str).collect();
         text += &format!(", with the headers {}", names.join(", "));

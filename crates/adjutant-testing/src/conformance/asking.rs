@@ -98,6 +98,7 @@ pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
     heard.reply()?;
     let sent = stage.sent(0)?;
     let told = sent["generationConfig"]["thinkingConfig"].is_object()
+        || stage.understood(0)?.options.thinking.is_some()
         || ["thinking", "output_config", "reasoning", "reasoning_effort", "enable_thinking", "chat_template_kwargs"]
             .iter()
             .any(|field| sent.get(field).is_some());

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{HazardStage, Heard, ensure, hello, same},
+    stage::{HazardStage, Heard, ensure, hello, same, spoken},
 };
 use crate::{Fault, FaultPosition, Loopback};
 
@@ -162,7 +162,10 @@ pub(super) async fn abort(subject: &dyn Subject) -> Verdict {
         let dropped = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(Letter { chunks, dropped })
     });
-    let server = Loopback::start(served).await.map_err(|error| format!("the server did not start: {error}"))?;
+    let server = spoken(subject, Loopback::setup(served))
+        .start()
+        .await
+        .map_err(|error| format!("the server did not start: {error}"))?;
     let model = subject.model(&server, Limits::patient());
     let mut stream = model.stream(hello());
     loop {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_llm::{Block, Chunk, ErrorKind, FinishReason, Options, Script, Thinking, Usage};
+use bytes::Bytes;
 use serde_json::json;
 
 use super::{
@@ -95,6 +96,8 @@ async fn told_apart(subject: &dyn Subject, stop: FinishReason) -> Verdict {
         Ok(reply) => ensure(matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered), || {
             format!("expected a refusal, got a reply that stops with {:?}", reply.stop)
         }),
+        // A foreign wire may have no word for it: then its server says that something went wrong.
+        Err(_) if subject.oracle().is_some() => Ok(()),
         Err(why) => ensure(why.contains(&format!("{:?}", ErrorKind::Refused)), || why),
     }
 }
@@ -155,7 +158,7 @@ fn tokens() -> Usage {
 
 pub(super) async fn usage(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, [Script::new().text("Yes.").usage(tokens())]).await?;
-    check_usage(&stage.reply(hello()).await?.usage)
+    check_usage(subject, &stage.reply(hello()).await?.usage)
 }
 
 pub(super) async fn duplicate_usage(subject: &dyn Subject) -> Verdict {
@@ -164,32 +167,40 @@ pub(super) async fn duplicate_usage(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::broken(subject, Limits::patient(), [script], breaks).await?;
     let reply = stage.reply(hello()).await?;
     same("the text", reply.text().as_str(), "Yes.")?;
-    check_usage(&reply.usage)
+    check_usage(subject, &reply.usage)
 }
 
-/// Not every wire tells what a cache stored, or how much was reasoning.
-fn check_usage(usage: &Usage) -> Verdict {
+/// Not every wire tells what a cache stored, or how much was reasoning; a foreign one may not tell what a cache served.
+fn check_usage(subject: &dyn Subject, usage: &Usage) -> Verdict {
     same("the input", usage.input(), 1_000)?;
-    same("what the cache served", usage.cache_read, 200)?;
+    if subject.oracle().is_none() || usage.cache_read != 0 {
+        same("what the cache served", usage.cache_read, 200)?;
+    }
     same("the output", usage.output, 60)?;
     ensure(matches!(usage.cache_write, 0 | 100), || format!("the cache stored {}", usage.cache_write))?;
     ensure(matches!(usage.reasoning, 0 | 20), || format!("the reasoning is {}", usage.reasoning))
 }
 
 pub(super) async fn unknown_event(subject: &dyn Subject) -> Verdict {
-    let event: &[u8] =
-        b"event: brand_new\ndata: {\"type\":\"brand_new\",\"choices\":[],\"candidates\":[],\"new\":1}\n\n";
-    passed_over(subject, event).await
+    const DATA: &str = r#"{"type":"brand_new","choices":[],"candidates":[],"new":1}"#;
+    let event = if is_lines(subject) { format!("{DATA}\n") } else { format!("event: brand_new\ndata: {DATA}\n\n") };
+    passed_over(subject, event.into()).await
 }
 
 pub(super) async fn heartbeat(subject: &dyn Subject) -> Verdict {
-    passed_over(subject, b": keep-alive\n\n\n: keep-alive\r\n\r\n").await
+    let silence: &[u8] = if is_lines(subject) { b"\n  \n\r\n" } else { b": keep-alive\n\n\n: keep-alive\r\n\r\n" };
+    passed_over(subject, Bytes::from_static(silence)).await
 }
 
-async fn passed_over(subject: &dyn Subject, bytes: &'static [u8]) -> Verdict {
+/// True if answers are lines, which know no comments and have no names.
+fn is_lines(subject: &dyn Subject) -> bool {
+    subject.oracle().is_some_and(|it| it.is_lines())
+}
+
+async fn passed_over(subject: &dyn Subject, bytes: Bytes) -> Verdict {
     let breaks = |mut setup: crate::Setup| {
         for at in [0, 1, 3] {
-            setup = setup.fault_all(Fault::Garbage { at: FaultPosition::Frame(at), bytes: bytes.into() });
+            setup = setup.fault_all(Fault::Garbage { at: FaultPosition::Frame(at), bytes: bytes.clone() });
         }
         setup
     };

@@ -42,7 +42,7 @@ impl HazardStage {
         breaks: impl FnOnce(Setup) -> Setup,
     ) -> Result<Self, String> {
         let scripted = Arc::new(ScriptedModel::new(scripts));
-        let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
+        let setup = spoken(subject, Loopback::setup(Arc::clone(&scripted)).strict_signatures());
         let server = breaks(setup).start().await.map_err(|error| format!("the server did not start: {error}"))?;
         let model = subject.model(&server, limits);
         Ok(Self { server, scripted, model })
@@ -79,6 +79,12 @@ impl HazardStage {
     pub(super) fn other_model(&self) -> String {
         format!("{}/another-model", self.model.info().provider())
     }
+}
+
+/// The server with the wire of the subject's models.
+pub(super) fn spoken(subject: &dyn Subject, mut setup: Setup) -> Setup {
+    setup.oracle = subject.oracle();
+    setup
 }
 
 /// Asks a model, checks the grammar of what it says, and listens to the end.

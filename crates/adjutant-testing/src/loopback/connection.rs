@@ -17,6 +17,7 @@ use crate::{
     embeddings,
     encode::{Encoder, ErrorAt, Stamp},
     http::{BodyUse, Incoming, Peer, head},
+    oracle::LINES,
     plan::{Instead, Plan},
     received::Received,
     refusal::Refusal,
@@ -27,6 +28,8 @@ use crate::{
 const GATHER: usize = 64 * 1024;
 /// The size in bytes of a chunk of a canned answer.
 const CANNED_CHUNK: usize = 16 * 1024;
+/// The media type of an event stream.
+const EVENTS: &str = "text/event-stream; charset=utf-8";
 /// The page that a proxy sends.
 const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Sign in to the \
                     network</h1></body></html>\n";
@@ -98,11 +101,12 @@ impl Exchange<'_> {
     }
 
     fn wire(&self) -> Wire {
-        dispatch::nearest(self.received)
+        dispatch::nearest(self.shared.oracle(), self.received)
     }
 
     fn route(&self, name: impl FnOnce() -> String) -> Result<Routed, Refusal> {
-        let (wire, target) = dispatch::target(self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
+        let own = self.shared.oracle();
+        let (wire, target) = dispatch::target(own, self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
         if self.received.method != if target == Target::Models { "GET" } else { "POST" } {
             return Err(Refusal::new(405, "Method Not Allowed"));
         }
@@ -111,11 +115,10 @@ impl Exchange<'_> {
             Target::Models => Ok(Routed::Whole(wire.models(&name()))),
             Target::Embeddings => embeddings::answer(wire, self.received).map(Routed::Whole),
             Target::Reply => {
-                let issued = self.shared.issued();
-                let asked = dispatch::decode(wire, self.received, issued)?;
-                let request = asked.request.clone();
-                let stamp = Stamp { number: self.number, now_ms: self.shared.now_ms(), issued: Arc::clone(issued) };
-                Ok(Routed::Ask(dispatch::encoder(wire, asked, stamp), request))
+                let issued = Arc::clone(self.shared.issued());
+                let stamp = Stamp { number: self.number, now_ms: self.shared.now_ms(), issued };
+                let (request, encoder) = dispatch::read(wire, own, self.received, stamp)?;
+                Ok(Routed::Ask(encoder, request))
             }
         }
     }
@@ -144,7 +147,7 @@ impl Exchange<'_> {
 
     async fn refuse(&self, peer: &mut Peer, refusal: &Refusal) -> io::Result<After> {
         let (_, id) = self.wire().request_id(self.number);
-        let (status, headers, body) = dispatch::error(self.wire(), refusal, &id);
+        let (status, headers, body) = dispatch::error(self.wire(), self.shared.oracle(), refusal, &id);
         self.send(peer, status, &headers, &body).await
     }
 
@@ -232,7 +235,8 @@ impl Exchange<'_> {
         let (name, id) = self.wire().request_id(self.number);
         let mut headers = vec![(name, id)];
         headers.extend(encoder.headers(&limits));
-        peer.queue(&stream_head(&headers));
+        let lines = self.wire() == Wire::Foreign && self.shared.oracle().as_ref().is_some_and(|it| it.is_lines());
+        peer.queue(&stream_head_of(if lines { LINES } else { EVENTS }, &headers));
         relay(peer, &mut *encoder, &mut chunks, first, &mut body).await?;
         finish(peer, &mut body).await
     }
@@ -329,11 +333,12 @@ async fn finish(peer: &mut Peer, body: &mut Body) -> io::Result<After> {
 
 /// The head of an event stream.
 fn stream_head(headers: &[(&str, String)]) -> Vec<u8> {
-    let fixed = [
-        ("content-type", "text/event-stream; charset=utf-8"),
-        ("cache-control", "no-cache"),
-        ("transfer-encoding", "chunked"),
-    ];
+    stream_head_of(EVENTS, headers)
+}
+
+/// The head of a stream of this media type.
+fn stream_head_of(media_type: &str, headers: &[(&str, String)]) -> Vec<u8> {
+    let fixed = [("content-type", media_type), ("cache-control", "no-cache"), ("transfer-encoding", "chunked")];
     head(200, fixed.into_iter().chain(headers.iter().map(|(name, value)| (*name, value.as_str()))))
 }
 

@@ -11,7 +11,7 @@ use std::{
 use adjutant_llm::Model;
 use bytes::Bytes;
 
-use super::{Order, Setup};
+use super::{Order, Setup, dispatch::Own};
 use crate::{issued::Issued, plan::Plan, received::Received};
 
 /// The source of answers.
@@ -49,6 +49,11 @@ impl Shared {
 
     pub(crate) fn issued(&self) -> &Arc<Issued> {
         &self.issued
+    }
+
+    /// The wire that is spoken beside the four.
+    pub(super) fn oracle(&self) -> &Own {
+        &self.setup.oracle
     }
 
     pub(crate) fn order(&self) -> Order {

@@ -10,7 +10,7 @@ use crate::{driver::Decode, sse::Frame};
 /// The usages that are told of these, and the last of them.
 fn told(usages: impl IntoIterator<Item = String>) -> (usize, Usage, Value) {
     let protocol = model().inner.protocol().clone();
-    let mut decoder = Protocol::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
+    let mut decoder = Wire::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
     let mut out = VecDeque::new();
     for usage in usages {
         let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);

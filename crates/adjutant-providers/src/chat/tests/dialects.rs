@@ -359,24 +359,24 @@ fn marks_stand_in_the_last_texts_when_a_model_of_anthropic_is_behind_a_router() 
 
 #[test]
 fn requests_go_to_the_vendor_with_its_key_when_nothing_else_is_set() {
-    let address = |model: &Chat| Protocol::address(model.inner.protocol(), model.inner.info());
-    let bearer = Address { path: "/chat/completions".into(), auth: Auth::Bearer, headers: &[] };
+    let address = |model: &Chat| Wire::address(model.inner.protocol(), model.inner.info());
+    let bearer = Address::new("/chat/completions");
     assert_eq!(address(&hosted("groq/m")), bearer);
-    assert_eq!(Wire::endpoint(&*hosted("groq/m").inner).host(), "api.groq.com");
-    assert_eq!(Wire::endpoint(&*hosted("nobody/m").inner).host(), "");
+    assert_eq!(Driven::endpoint(&*hosted("groq/m").inner).host(), "api.groq.com");
+    assert_eq!(Driven::endpoint(&*hosted("nobody/m").inner).host(), "");
     let mut azure = crate::Dialect::of("azure").clone();
     azure.path = "/chat/completions?api-version=2024-10-21".into();
     let model = hosted("azure/m").base_url("https://r.openai.azure.com/openai/deployments/m").dialect(azure);
     let path = "/chat/completions?api-version=2024-10-21".to_owned();
-    assert_eq!(address(&model), Address { path, auth: Auth::Header("api-key"), headers: &[] });
-    assert_eq!(Wire::endpoint(&*model.inner).host(), "r.openai.azure.com");
+    assert_eq!(address(&model), Address::new(path).auth(Auth::Header("api-key")));
+    assert_eq!(Driven::endpoint(&*model.inner).host(), "r.openai.azure.com");
 }
 
 #[test]
 fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
     let end = |id: &str| {
         let model = Chat::new(ModelInfo { context_window: 1_000, ..ModelInfo::new(id) }, "sk");
-        let mut decoder = Wire::decoder(&*model.inner, CallIdSeed { turn: 3, attempt: 0 });
+        let mut decoder = Driven::decoder(&*model.inner, CallIdSeed { turn: 3, attempt: 0 });
         let data = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1001,"completion_tokens":1}}"#;
         let mut chunks = std::collections::VecDeque::new();
         decoder.frame(Frame { event: "", data }, &mut chunks).expect("an event");
@@ -389,7 +389,7 @@ fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
 #[test]
 fn reply_is_refused_when_more_comes_beside_its_text_than_can_be_kept() {
     let notes = |count: usize| {
-        let mut decoder = Wire::decoder(&*hosted("openai/m").inner, CallIdSeed { turn: 3, attempt: 0 });
+        let mut decoder = Driven::decoder(&*hosted("openai/m").inner, CallIdSeed { turn: 3, attempt: 0 });
         let list = vec!["{}"; count].join(",");
         let data = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"a","annotations":[{list}]}}}}]}}"#);
         let flow = decoder.frame(Frame { event: "", data: &data }, &mut Default::default());

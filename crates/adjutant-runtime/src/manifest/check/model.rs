@@ -46,7 +46,8 @@ pub(super) fn chooser(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) ->
     }
     let mut vars: BTreeMap<String, String> = BTreeMap::new();
     for provider in &providers {
-        vars.extend(provider.key_variables.iter().map(|name| (name.clone(), "none".to_owned())));
+        let own = provider.variables().filter(|name| *name != provider.base_url_variable);
+        vars.extend(own.map(|name| (name.to_owned(), "none".to_owned())));
         if provider.base_url.is_empty() || check.around.addresses.contains(&provider.base_url_variable) {
             vars.insert(provider.base_url_variable.clone(), NOWHERE.to_owned());
         }
