@@ -26,7 +26,7 @@ use super::{
     standing,
 };
 use crate::{
-    args::agent::{Answer, Answering, Approve, Deny, Pauses},
+    args::agent::{Answering, Approve, Deny, GivenAnswer, Pauses},
     consent::is_on_terminal,
     exit::Exit,
     plain,
@@ -126,7 +126,7 @@ pub(super) async fn deny(args: &Deny) -> Result<Exit, Problem> {
 }
 
 /// Answers what waits.
-pub(super) async fn answer(args: &Answer) -> Result<Exit, Problem> {
+pub(super) async fn answer(args: &GivenAnswer) -> Result<Exit, Problem> {
     let text = match &args.text {
         Some(text) => text.clone(),
         None => prompt::read(None, &[])?,

@@ -25,7 +25,7 @@ pub(crate) enum Agent {
     Pauses(Pauses),
     Approve(Approve),
     Deny(Deny),
-    Answer(Answer),
+    Answer(GivenAnswer),
     Provenance(Provenance),
     Export(Export),
     Import(Import),
@@ -301,7 +301,7 @@ pub(crate) struct Deny {
 
 /// Answers what a run waits for: a question, a result, or by how much a limit is extended; and follows the run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Answer {
+pub(crate) struct GivenAnswer {
     #[command(flatten)]
     pub(crate) answering: Answering,
 
