@@ -261,7 +261,11 @@ pub(super) async fn ask(
 /// What an approval for the rest of a run means.
 fn of_run(pause: &Pause) -> String {
     let tool = pause.call.as_ref().map_or_else(|| "it".to_owned(), |call| plain::whole(call.name.as_str()));
-    format!("{tool} is not asked about again in this run")
+    match pause.ask.data.get("why") {
+        // A rule asks: the agent adds one, as exact as the call.
+        Some(_) => format!("{tool} with just this is allowed by a rule until the agent ends"),
+        None => format!("{tool} is not asked about again in this run"),
+    }
 }
 
 /// An answer fits what is asked, and its arguments are an object.

@@ -87,13 +87,13 @@ fn agents_are_made_supervised_and_stopped_when_an_operator_works() {
     let mut up = Up::start(&project, &[]);
     up.until("ada", "ready");
     up.until("bob", "ready");
-    assert!(project.done(&["agent", "prompt", "bob", "Hi", "-q"]).starts_with("I am offline"));
     let listed = agents(&project);
     let told: Vec<(&str, &str)> = listed
         .iter()
         .map(|it| (it["agent"].as_str().expect("a name"), it["status"].as_str().expect("a word")))
         .collect();
     assert_eq!(told, [("ada", "ready"), ("bob", "ready")]);
+    assert!(project.done(&["agent", "prompt", "bob", "Hi", "-q"]).starts_with("I am offline"));
     // Orders are obeyed by the operator.
     assert_eq!(project.done(&["agent", "stop", "bob"]), "bob: stopped\n");
     up.until("bob", "stopped");

@@ -183,6 +183,7 @@ impl EngineBuilder {
         let usual = members.iter().find(|it| it.spec.name == first.name).and_then(|it| it.model.clone());
         members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), &mut models))?;
         let sessions = Sessions::new(tooling.store.journal()).world(world);
+        let rules = members.iter().filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?))).collect();
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
@@ -201,6 +202,7 @@ impl EngineBuilder {
             sessions,
             default_session,
             table: SessionTable::new(),
+            rules,
         });
         Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
     }

@@ -2,17 +2,42 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Lane, LogId, Post, Seq};
+use adjutant_agent::{Answered, Lane, LogId, Pause, Post, Seq};
 use adjutant_llm::{Entry, UserMessage};
+use adjutant_tool::{Answer, ToolSpec};
 use futures_util::StreamExt;
+use serde_json::json;
 
 use super::{
-    Control, EventStream, ForkRequest, LocalPrompter, SessionInfo, session, told,
+    Control, EventStream, ForkRequest, Lead, LocalPrompter, SessionInfo, session, told,
     work::{RunStream, Wish},
 };
 use crate::error::{Error, ErrorKind};
 
 impl LocalPrompter {
+    /// The answers, where an approval for the rest of a run of what a rule asks is a new rule: for exactly this, and not for
+    /// all that the tool can do. What no rule says is approved once.
+    pub(super) async fn ruled(&self, lead: &Lead, mut answers: Vec<Answered>) -> Result<Vec<Answered>, Error> {
+        let is_lasting = |it: &Answered| matches!(it.answer, Answer::Approve { for_run: true, args: None });
+        if self.asked().rules.is_empty() || !answers.iter().any(is_lasting) {
+            return Ok(answers);
+        }
+        let pauses = lead.pauses().await?;
+        for given in answers.iter_mut().filter(|it| is_lasting(it)) {
+            let fits = |pause: &&Arc<Pause>| pause.id == given.pause && pause.differs(given.shown).is_none();
+            let Some(pause) = pauses.iter().find(fits) else { continue };
+            let (rules, call) = (self.asked().rules.get(&pause.agent), pause.call.as_ref());
+            let is_by_rule = pause.key.is_none() && pause.ask.data.get("why").is_some();
+            if let (Some(rules), Some(call), true) = (rules, call, is_by_rule) {
+                let args = serde_json::from_str(&call.args).unwrap_or_default();
+                let spec = ToolSpec::new(call.name.clone(), "", json!({}));
+                rules.always(&spec, &args).map_err(|error| Error::new(ErrorKind::Full, error.to_string()))?;
+                given.answer = Answer::approve();
+            }
+        }
+        Ok(answers)
+    }
+
     pub(super) async fn hear(&self, session: &str, control: Control) -> Result<(), Error> {
         let (log, table) = (session::check(session)?, &self.asked().table);
         let journal = self.asked().sessions.journal();

@@ -1,10 +1,11 @@
 //! The prompt surface in this process, over an agent that somebody made or an engine: it checks, takes the session, runs.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Sessions};
 use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
+use adjutant_toolkit::Rules;
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -45,6 +46,8 @@ pub(crate) struct Asked {
     pub(crate) sessions: Sessions,
     /// The session of prompts that name none.
     pub(crate) default_session: Arc<str>,
+    /// The rules of the agents that have some.
+    pub(crate) rules: BTreeMap<Arc<str>, Rules>,
     /// The table of who works in which session now.
     pub(crate) table: Arc<SessionTable>,
 }
@@ -61,6 +64,7 @@ impl LocalPrompter {
             options: Options::default(),
             sessions: Sessions::new(journal),
             default_session: DEFAULT_SESSION.into(),
+            rules: BTreeMap::new(),
             table: SessionTable::new(),
         })
     }
@@ -235,7 +239,8 @@ impl Prompter for LocalPrompter {
                 posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
             }
         }
-        let run = lead.resume(request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
         Ok(Box::pin(RunStream::begin(run, slot, None).await?))
     }
 

@@ -165,3 +165,28 @@ async fn rules_that_are_none_or_that_tools_would_escape_are_refused() {
         assert!(wrong.message().contains(why) && wrong.message().contains("the agent solo"), "{wrong}");
     }
 }
+
+#[tokio::test]
+async fn approval_for_good_is_a_rule_for_just_that_call() {
+    use adjutant_llm::Script;
+    use adjutant_runtime::{
+        Prompter,
+        prompt::{PausesRequest, PromptRequest, ResumeRequest},
+    };
+    let command = |line: &str| Script::new().call("run_command", json!({ "command": line }));
+    let done = || Script::new().text("Done.");
+    let scripts = [command("echo a"), done(), command("echo a"), done(), command("touch ran"), done()];
+    let stage = Stage::new(scripts);
+    let engine = ruled(&stage, &json!({})).await;
+    let waiting = async || engine.pauses(PausesRequest::new()).await.expect("they are listed").pauses;
+    let prompt = async || engine.prompt(PromptRequest::new("Go.")).await.expect("it ends or waits");
+    prompt().await;
+    let [asked] = &waiting().await[..] else { panic!("it waits") };
+    let always = asked.pause.answered(Answer::Approve { args: None, for_run: true });
+    let events = engine.resume(ResumeRequest::new(vec![always])).await.expect("it goes on");
+    futures_util::StreamExt::for_each(events, |_| async {}).await;
+    assert_eq!(prompt().await.text, "Done.", "the same is allowed from now on");
+    prompt().await;
+    assert_eq!(waiting().await.len(), 1, "another command of the same tool is not");
+    assert!(!stage.work("ran").exists());
+}
