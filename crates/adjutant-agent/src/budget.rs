@@ -14,6 +14,8 @@ use std::{
 use adjutant_core::{Caps, Limit, Spend};
 use adjutant_llm::{NanoUsd, ThreadId};
 
+use tokio::time::Instant;
+
 use tree::{BudgetTree, Decided, NodeId};
 
 /// The need of a request: a fixed part, and output that may be cut to the rest of the budget.
@@ -152,6 +154,16 @@ impl Budget {
     /// Changes what may be spent here.
     pub fn set_caps(&self, caps: Caps) {
         self.tree().set_caps(self.node.id, caps);
+    }
+
+    /// Sets the moment at which the time of the node is over.
+    pub(crate) fn set_end(&self, end: Option<Instant>) {
+        self.tree().set_end(self.node.id, end);
+    }
+
+    /// Returns what may still be spent, here and above; what is held counts as spent.
+    pub(crate) fn left(&self) -> Caps {
+        self.tree().left(self.node.id)
     }
 
     /// Returns the amount that was spent here and below.

@@ -102,6 +102,23 @@ impl AtLimit {
 }
 
 impl Caps {
+    /// Returns the caps that keep within both.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Self {
+            tokens: least(self.tokens, other.tokens),
+            cost: least(self.cost, other.cost),
+            requests: least(self.requests, other.requests),
+            tool_calls: least(self.tool_calls, other.tool_calls),
+            wall_ms: least(self.wall_ms, other.wall_ms),
+            depth: least(self.depth, other.depth),
+            agents: least(self.agents, other.agents),
+        }
+    }
+
     fn is_none(&self) -> bool {
         *self == Self::default()
     }

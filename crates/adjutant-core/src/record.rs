@@ -208,12 +208,21 @@ pub enum Record {
         /// The value that it came to.
         value: Value,
     },
-    /// A call spent something on models.
+    /// A call spent something on models, here or in another program.
     Spent {
         /// The call.
         call: CallId,
         /// The usage.
         usage: Usage,
+        /// The cost of that, as far as it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+        /// The number of requests that it made elsewhere.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        requests: u64,
+        /// The number of calls that it ran elsewhere.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        tool_calls: u64,
     },
     /// A call, or the run itself, asks something of the outside.
     Paused {
@@ -370,6 +379,10 @@ pub enum Record {
         /// Its content.
         data: Value,
     },
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn is_nothing(usage: &Usage) -> bool {

@@ -94,6 +94,16 @@ impl HandoffChain {
         Self { max_handoffs: handoffs, ..self }
     }
 
+    /// Changes each of its agents: their limits or what they are called above their names, never their session.
+    #[must_use]
+    pub fn each(&self, change: impl Fn(Agent) -> Agent) -> Self {
+        let mut targets = self.targets.to_vec();
+        for target in &mut targets {
+            target.agent = change(target.agent.clone());
+        }
+        Self { targets: targets.into(), ..self.clone() }
+    }
+
     /// The same agents in the session of that log.
     #[must_use]
     pub fn session(&self, log: LogId) -> Self {

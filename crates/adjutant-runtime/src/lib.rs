@@ -17,6 +17,7 @@ pub mod host;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod manifest;
+mod peers;
 mod process_tool;
 mod processes;
 pub mod prompt;

@@ -47,7 +47,7 @@ pub use parts::PartNames;
 pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, OnRestart, SessionSpec, StoreKind, StoreSpec};
 pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
-pub use resource::{DataSpec, ImageSpec};
+pub use resource::{DataSpec, ImageSpec, PeerSpec};
 pub use schema::schema;
 pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
@@ -91,6 +91,9 @@ pub struct Manifest {
     /// Tools that are programs. An agent has those that its `tools` name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub process_tools: Vec<ProcessTool>,
+    /// Agents of other processes that the toolbox `peers` asks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PeerSpec>,
     /// Folders of skills, each with a `SKILL.md`, or folders of such folders. An agent has those that its `skills` name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill_folders: Vec<PathBuf>,

@@ -1,5 +1,6 @@
 //! The prompt surface: what can be asked of a running agent, in this process or over HTTP.
 
+mod call;
 mod history;
 mod lead;
 mod live;
@@ -13,18 +14,20 @@ mod work;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use adjutant_agent::{Answered, Digest, Event, Pause, RunResult};
+use adjutant_agent::{Answered, Caps, Digest, Event, Pause, RunResult, Tally};
 use adjutant_llm::CallId;
 use async_trait::async_trait;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::{lead::Lead, local::LocalPrompter, open::waiting_sessions};
 pub(crate) use self::{
+    call::Calls,
+    lead::CALLED,
     local::Asked,
     work::{SessionTable, Work},
 };
+pub use self::{lead::Lead, local::LocalPrompter, open::waiting_sessions};
 use crate::error::Error;
 
 /// The most bytes that a prompt may have.
@@ -35,6 +38,9 @@ pub const MAX_SESSION_CHARS: usize = 128;
 pub const PAGE: u32 = 50;
 /// The largest number of messages or sessions that a page may have.
 pub const MAX_PAGE: u32 = 1000;
+
+/// The largest number of agents that may stand on the path of a call from agent to agent.
+pub const MAX_PEER_DEPTH: usize = 8;
 
 /// The events of one run, in order, the last one telling how it ended. Who reads slowly holds the run back.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
@@ -173,6 +179,26 @@ pub struct PromptRequest {
     /// The longest time that it may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Set if another agent asks. The session is the call then: who asks for it again is given what came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<PeerCall>,
+}
+
+/// A call of another agent: who asks, and what the run may use.
+///
+/// The run goes on when the one who asked goes away; [`Control::Stop`] ends it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PeerCall {
+    /// The names of the agents that led to this call, the one that asks last; 8 at most.
+    pub path: Vec<Arc<str>>,
+    /// The amounts that the run may use, beside its own limits. They count for its first request alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
+    /// True if the call may have been asked for before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub again: bool,
 }
 
 /// An answer.
@@ -185,6 +211,9 @@ pub struct PromptReply {
     pub text: String,
     /// The result of the run, and how it ended.
     pub result: Arc<RunResult>,
+    /// The amounts that the run and everything under it used, for a call of another agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Tally>,
 }
 
 /// Answers to what a run waits for.
@@ -241,6 +270,10 @@ pub struct WaitingPause {
     /// The pause: who asks, and what.
     #[serde(flatten)]
     pub pause: Arc<Pause>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A request for an object.
@@ -348,6 +381,12 @@ impl PromptRequest {
         Self { session: Some(name.into()), ..self }
     }
 
+    /// Asks as another agent does, in a session of the call's own.
+    #[must_use]
+    pub fn call(self, call: PeerCall) -> Self {
+        Self { call: Some(call), ..self }
+    }
+
     /// Sets how long it may take: the run is cancelled then, and `prompt` fails with `TimedOut`.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -355,10 +394,17 @@ impl PromptRequest {
     }
 }
 
+impl PeerCall {
+    /// A call that these agents led to, the one that asks last; nothing is limited.
+    pub fn new(path: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        Self { path: path.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+}
+
 impl PromptReply {
     /// Returns the reply for the result of a run in this session.
     pub fn new(session: impl Into<Arc<str>>, result: Arc<RunResult>) -> Self {
-        Self { session: session.into(), text: result.text(), result }
+        Self { session: session.into(), text: result.text(), result, used: None }
     }
 }
 

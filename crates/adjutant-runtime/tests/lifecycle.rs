@@ -17,6 +17,8 @@ mod found;
 mod host;
 #[path = "lifecycle/logs.rs"]
 mod logs;
+#[path = "lifecycle/peers.rs"]
+mod peers;
 #[path = "lifecycle/provenance.rs"]
 mod provenance;
 #[path = "lifecycle/status.rs"]

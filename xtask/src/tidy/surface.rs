@@ -7,7 +7,7 @@ const CRATES: &[&str] = &["llm", "tool", "core", "agent", "context"];
 const AGENT: &str = "crates/adjutant-agent/src/agent";
 /// What is counted, and how many of it there may be.
 const LIMITS: [(&str, usize); 4] =
-    [("methods of Agent", 46), ("ways to begin a run", 3), ("public functions", 667), ("public traits", 21)];
+    [("methods of Agent", 47), ("ways to begin a run", 3), ("public functions", 671), ("public traits", 21)];
 
 pub(super) fn counts(sources: &[Source]) -> Vec<String> {
     let mut counted = [0; 4];
@@ -56,8 +56,8 @@ mod tests {
     fn surface_is_reported_when_it_has_grown() {
         let tests = "    pub fn f() {}\n".repeat(1_000);
         check(&format!("impl Agent {{\n    pub fn run(&self) {{}}\n}}\n#[cfg(test)]\nmod tests {{\n{tests}}}"), &[]);
-        let methods = "    pub async fn f(&self) {}\n".repeat(47);
-        check(&format!("impl Agent {{\n{methods}}}"), &["47 methods of Agent (limit 46)"]);
+        let methods = "    pub async fn f(&self) {}\n".repeat(48);
+        check(&format!("impl Agent {{\n{methods}}}"), &["48 methods of Agent (limit 47)"]);
         let ways = "    pub fn run(&self) -> RunBuilder {}\n".repeat(3);
         check(&format!("impl Agent {{\n{ways}}}\npub async fn drive<P>() {{}}"), &["4 ways to begin a run (limit 3)"]);
         let limit = LIMITS[2].1;

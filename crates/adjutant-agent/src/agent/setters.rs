@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Durability, Lane, Limits, Pause};
+use adjutant_core::{Caps, Durability, Lane, Limits, Pause};
 use adjutant_llm::{Custom, Effort, Model, Options, UserMessage};
 use adjutant_tool::{Answer, Ask, ErasedTool, Identity, ToolSpec, Toolbox, Tools};
 use serde::de::DeserializeOwned;
@@ -165,6 +165,13 @@ impl Agent {
     pub fn cap_turns(self, turns: u32) -> Self {
         let most = self.limits.max_turns.map_or(turns, |most| most.min(turns));
         self.max_turns(most)
+    }
+
+    /// Lowers what every run may spend: to these caps, where they are less than its own.
+    #[must_use]
+    pub fn cap(mut self, caps: Caps) -> Self {
+        self.limits.caps = self.limits.caps.within(caps);
+        self
     }
 
     /// Changes how calls are performed: how long they may take, how much a result may hold, who runs them.

@@ -7,6 +7,7 @@ use std::{
 
 use adjutant_core::{Caps, Limit, Spend};
 use adjutant_llm::{NanoUsd, ThreadId};
+use tokio::time::Instant;
 
 use super::ReservationRequest;
 
@@ -38,6 +39,8 @@ struct BudgetNode {
     held: Spend,
     /// The number of agents that run below.
     agents: u32,
+    /// The moment at which its time is over.
+    end: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -65,13 +68,14 @@ enum Room {
 
 impl BudgetTree {
     pub(super) fn new(caps: Caps, spent: Spend) -> (Self, NodeId) {
-        let root = BudgetNode { up: None, caps, spent, held: Spend::default(), agents: 0 };
+        let root = BudgetNode { up: None, caps, spent, held: Spend::default(), agents: 0, end: None };
         let (line, decided) = (BTreeMap::new(), BTreeMap::new());
         (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0, kept: BTreeMap::new() }, ROOT)
     }
 
     pub(super) fn add(&mut self, up: NodeId, caps: Caps, spent: Spend) -> NodeId {
-        let node = BudgetNode { up: Some(up), caps, spent: Spend::default(), held: Spend::default(), agents: 0 };
+        let node =
+            BudgetNode { up: Some(up), caps, spent: Spend::default(), held: Spend::default(), agents: 0, end: None };
         let id = match self.free.pop() {
             Some(id) => {
                 self.nodes[id] = node;
@@ -97,6 +101,27 @@ impl BudgetTree {
     pub(super) fn set_caps(&mut self, id: NodeId, caps: Caps) {
         self.nodes[id].caps = caps;
         self.serve();
+    }
+
+    pub(super) fn set_end(&mut self, id: NodeId, end: Option<Instant>) {
+        self.nodes[id].end = end;
+    }
+
+    pub(super) fn left(&self, id: NodeId) -> Caps {
+        let millis = |end: Instant| end.saturating_duration_since(Instant::now()).as_millis();
+        let of = |(above, (_, node)): (u16, (NodeId, &BudgetNode))| {
+            let (caps, gone) = (node.caps, node.spent + node.held);
+            Caps {
+                tokens: caps.tokens.map(|cap| cap.saturating_sub(gone.tokens)),
+                cost: caps.cost.map(|cap| NanoUsd(cap.0.saturating_sub(gone.cost.0))),
+                requests: caps.requests.map(|cap| cap.saturating_sub(gone.requests)),
+                tool_calls: caps.tool_calls.map(|cap| cap.saturating_sub(gone.tool_calls)),
+                wall_ms: node.end.map(|end| u64::try_from(millis(end)).unwrap_or(u64::MAX)),
+                depth: caps.depth.map(|cap| cap.saturating_sub(above)),
+                agents: caps.agents.map(|cap| cap.saturating_sub(node.agents)),
+            }
+        };
+        (0..).zip(self.path(id)).map(of).fold(Caps::default(), Caps::within)
     }
 
     pub(super) fn spent(&self, id: NodeId) -> Spend {

@@ -223,8 +223,9 @@ impl CallBackend for CallHandle {
         match &mut *self.phase() {
             Phase::Early(kept) => kept.push(usage),
             Phase::Open => {
-                let record = Record::Spent { call: self.call.id, usage };
-                self.scope.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: None });
+                let call = self.call.id;
+                let record = Record::Spent { call, usage, cost: None, requests: 0, tool_calls: 0 };
+                self.scope.inbox.push(Input::Note { call, record: Box::new(record), done: None });
             }
             Phase::Ended => {}
         }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_core::{Caps, Limit, Record, Run, Spend};
+use adjutant_core::{Caps, Limit, Record, Run, Spend, Tally};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::LocalExecutor;
@@ -57,6 +57,9 @@ impl LocalExecutor {
                     budget.keep_places(self.writer.threads().left_at_work(&self.setup.who.thread));
                 }
             }
+        }
+        if let RunBudget { budget: Some(budget), known: Some(known), .. } = &self.run_budget {
+            budget.set_end(known.end());
         }
     }
 
@@ -113,13 +116,13 @@ impl RunBudget {
     /// Counts what calls and effects spent; requests and children settle for themselves.
     pub(super) fn follow(&self, record: &Record) {
         let Some(budget) = &self.budget else { return };
-        let (usage, cost) = match record {
-            Record::Spent { usage, .. } => (usage, None),
-            Record::Prepared { spent, cost, .. } => (spent, *cost),
+        let spent = match *record {
+            Record::Spent { usage, cost, requests, tool_calls, .. } => Tally { usage, cost, requests, tool_calls },
+            Record::Prepared { spent: usage, cost, .. } => Tally { usage, cost, ..Tally::default() },
             _ => return,
         };
-        if usage.total() > 0 || cost.is_some() {
-            budget.spend(Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() });
+        if spent != Tally::default() {
+            budget.spend(spent.into());
         }
     }
 
@@ -138,8 +141,13 @@ impl RunBudget {
 
 impl BudgetBasis {
     fn alarm(&self) -> Option<Pin<Box<Sleep>>> {
+        Some(Box::pin(sleep_until(self.end()?)))
+    }
+
+    /// Returns the moment at which the time is over.
+    fn end(&self) -> Option<Instant> {
         let left = Duration::from_millis(self.caps.wall_ms?.saturating_sub(self.active_ms));
-        Some(Box::pin(sleep_until(self.began.checked_add(left)?)))
+        self.began.checked_add(left)
     }
 
     fn active_ms(&self) -> u64 {

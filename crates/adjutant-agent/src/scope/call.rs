@@ -512,7 +512,8 @@ impl CallScope {
 
 impl HasLine for CallScope {
     fn line(&self) -> RunLine {
-        RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place)
+        let line = RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place);
+        line.bound(self.budget.clone(), self.limits.deadline_ms)
     }
 }
 

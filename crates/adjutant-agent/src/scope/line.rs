@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use adjutant_core::{Error, Lane, Record};
+use adjutant_core::{Caps, Error, Lane, Record, Tally};
 use adjutant_llm::{CallId, Entry, ThreadId, UserMessage};
 use adjutant_tool::{CallContext, Identity, ToolError};
 use serde_json::Value;
 
 use super::KEPT;
 use crate::{
+    budget::Budget,
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::{Inbox, Input},
@@ -28,6 +29,9 @@ pub struct RunLine {
     /// The call.
     pub call: CallId,
     place: TurnPosition,
+    budget: Option<Budget>,
+    /// The time by which the run must have ended.
+    deadline_ms: Option<u64>,
 }
 
 /// A maker of a line: it makes the line when asked, and most calls never ask.
@@ -47,7 +51,28 @@ impl RunLine {
 
     pub(super) fn new(feed: Arc<EventSink>, inbox: Arc<Inbox>, call: CallId, place: TurnPosition) -> Self {
         let queues = feed.queues();
-        Self { feed, inbox, queues, call, place }
+        Self { feed, inbox, queues, call, place, budget: None, deadline_ms: None }
+    }
+
+    /// The same line, of a run that is bound by these.
+    pub(super) fn bound(self, budget: Option<Budget>, deadline_ms: Option<u64>) -> Self {
+        Self { budget, deadline_ms, ..self }
+    }
+
+    /// Returns what the run and those above it may still use; what others at work may use counts as used.
+    ///
+    /// `wall_ms` is the time that is left, by budgets or by the run's deadline.
+    pub fn left(&self) -> Caps {
+        let now_ms = self.feed.setup.world.now_ms();
+        let until = Caps { wall_ms: self.deadline_ms.map(|at| at.saturating_sub(now_ms)), ..Caps::default() };
+        self.budget.as_ref().map_or(until, |budget| budget.left().within(until))
+    }
+
+    /// Counts what the call used in another program: in the log, in the result of the run, and in every budget above.
+    pub fn spent(&self, tally: Tally) {
+        let Tally { usage, cost, requests, tool_calls } = tally;
+        let record = Record::Spent { call: self.call, usage, cost, requests, tool_calls };
+        self.inbox.push(Input::Kept { record: Box::new(record), done: None });
     }
 
     /// The thread of an agent that the call [keeps](crate::Spawn::keep) under this key.

@@ -1,8 +1,9 @@
 //! What children use counts once for everyone above.
 
-use adjutant_agent::{Agent, MemoryJournal, Record};
-use adjutant_llm::{CallResult, Error, ErrorKind, ScriptedModel};
+use adjutant_agent::{Agent, Caps, Limits, MemoryJournal, Record, RunLine, Tally};
+use adjutant_llm::{CallResult, Error, ErrorKind, NanoUsd, ScriptedModel};
 use adjutant_tool::CallContext;
+use serde_json::Value;
 
 use super::desk::{helper, open, parent, records, results, said, says, usage, work};
 
@@ -69,4 +70,40 @@ async fn every_child_is_heard_when_a_call_has_a_thousand() {
     assert_eq!(result.total_usage.total(), 110 * 1_002);
     let deltas = events.iter().filter(|it| super::desk::word(it) == "text_delta" && it.who.depth == 1).count();
     assert_eq!(deltas, 1_000);
+}
+
+#[tokio::test]
+async fn use_in_another_program_counts_in_every_budget_above_when_a_call_tells_it() {
+    let used = Tally { usage: usage(60, 0), cost: Some(NanoUsd(5)), requests: 2, tool_calls: 3 };
+    let agent = parent(work(move |cx| async move {
+        let child = parent(work(move |cx: CallContext| async move {
+            let line = RunLine::of(&cx)?;
+            let before = line.left();
+            line.spent(used);
+            cx.note("test.spent", Value::Null).await?;
+            Ok(CallResult::ok(format!("{before:?} {:?}", line.left())))
+        }));
+        let child =
+            child.limits(Limits { caps: Caps { tokens: Some(10_000), ..Caps::default() }, ..Limits::default() });
+        let child = open(&cx, "a", child).await?.run("Go.").await?;
+        Ok(CallResult::ok(format!("{} {:?}", results(&child)[0], child.total_cost)))
+    }));
+    let caps =
+        Caps { requests: Some(10), cost: Some(NanoUsd(9)), tool_calls: Some(9), depth: Some(3), ..Caps::default() };
+    let journal = MemoryJournal::default();
+    let agent = agent.limits(Limits { caps, ..Limits::default() }).journal(journal.clone());
+    let result = agent.run("Go.").await.expect("the run finishes");
+    let left = |tokens, cost, requests, tool_calls| {
+        let (cost, depth) = (Some(NanoUsd(cost)), Some(2));
+        let (tokens, requests, tool_calls) = (Some(tokens), Some(requests), Some(tool_calls));
+        Caps { tokens, cost, requests, tool_calls, depth, ..Caps::default() }
+    };
+    let expect = format!("{:?} {:?} Some(NanoUsd(5))", left(9_890, 9, 8, 7), left(9_830, 4, 6, 4));
+    assert_eq!(results(&result), [expect]);
+    let log = records(&journal, agent.session_id()).await;
+    let ended = log.iter().find_map(|it| match &it.record {
+        Record::ChildEnded { cost, requests, tool_calls, .. } => Some((*cost, *requests, *tool_calls)),
+        _ => None,
+    });
+    assert_eq!(ended, Some((Some(NanoUsd(5)), 4, 4)));
 }

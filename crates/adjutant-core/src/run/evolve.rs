@@ -99,8 +99,8 @@ impl Run {
             }
             Record::Begun { call, key } => self.step(*call, key, StepState::Begun),
             Record::Noted { call, key, value } => self.step(*call, key, StepState::Noted(value.clone())),
-            Record::Spent { usage, .. } => self.current_mut().map(|current| current.spend(*usage, None, &None)),
-            Record::ChildEnded { usage, cost, requests, tool_calls, .. } => self.current_mut().map(|current| {
+            Record::Spent { usage, cost, requests, tool_calls, .. }
+            | Record::ChildEnded { usage, cost, requests, tool_calls, .. } => self.current_mut().map(|current| {
                 current.spend(*usage, *cost, &None);
                 current.child_requests = current.child_requests.saturating_add(*requests);
                 current.child_calls = current.child_calls.saturating_add(*tool_calls);

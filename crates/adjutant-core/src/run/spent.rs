@@ -110,9 +110,9 @@ impl Tally {
                 self.add(original.as_ref().unwrap_or(reply).usage, *cost);
             }
             Record::Prepared { spent, cost, .. } => self.add(*spent, *cost),
-            Record::Spent { usage, .. } => self.add(*usage, None),
             Record::Admitted { admission: Admission::Allow { .. }, .. } => self.tool_calls += 1,
-            Record::ChildEnded { usage, cost, requests, tool_calls, .. } => {
+            Record::Spent { usage, cost, requests, tool_calls, .. }
+            | Record::ChildEnded { usage, cost, requests, tool_calls, .. } => {
                 self.requests = self.requests.saturating_add(*requests);
                 self.tool_calls = self.tool_calls.saturating_add(*tool_calls);
                 self.add(*usage, *cost);

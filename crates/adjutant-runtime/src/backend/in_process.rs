@@ -20,7 +20,8 @@ use super::{
     life::{Happening, Launch, Launcher, LiveAgent, blocking, stopped},
 };
 use crate::{
-    Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace, prompt::LocalPrompter,
+    Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace, peers::Present,
+    prompt::LocalPrompter,
 };
 
 /// An agent that is being built from what was prepared.
@@ -181,7 +182,8 @@ impl Launcher for Tasks {
         // Before anything goes on: that is told too.
         let runs = prompter.runs();
         prompter.go_on(&workspace, on_restart)?;
-        Ok(Box::new(AgentTask { prompter, runs, grace: self.options.grace, _lock: lock }))
+        let present = Present::new(&workspace, prompter.clone());
+        Ok(Box::new(AgentTask { prompter, runs, grace: self.options.grace, _present: present, _lock: lock }))
     }
 
     async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
@@ -201,6 +203,8 @@ struct AgentTask {
     prompter: LocalPrompter,
     runs: watch::Receiver<usize>,
     grace: Duration,
+    /// Gone before the lock is.
+    _present: Present,
     _lock: Lock,
 }
 

@@ -272,7 +272,12 @@ fn outside(reach: Reach<'_>) -> Option<String> {
             let wrong = reached.find(|path| !is_place(path))?;
             Some(format!("{}, what the program of a tool reaches", wrong.display()))
         }
-        Reach::Provider(_) | Reach::Options(..) | Reach::Database(_) | Reach::Commands(..) | Reach::Pages(_) => None,
+        Reach::Provider(_)
+        | Reach::Options(..)
+        | Reach::Peer(_)
+        | Reach::Database(_)
+        | Reach::Commands(..)
+        | Reach::Pages(_) => None,
     }
 }
 

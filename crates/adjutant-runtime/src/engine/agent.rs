@@ -71,7 +71,7 @@ impl Agents {
             Some(model) => Agent::new(Arc::clone(model)).name(Arc::clone(&spec.name)),
             None => Agent::inheriting(Arc::clone(&spec.name)),
         };
-        let caps = bounds::tighter(limits.caps, place.caps);
+        let caps = limits.caps.within(place.caps);
         agent = agent
             .options(options.clone())
             .limits(adjutant_agent::Limits { caps, ..limits.clone() })

@@ -21,19 +21,6 @@ pub(super) fn caps(budget: &BudgetSpec) -> Caps {
     }
 }
 
-/// Returns the caps that keep within both.
-pub(super) fn tighter(one: Caps, other: Caps) -> Caps {
-    Caps {
-        tokens: least(one.tokens, other.tokens),
-        cost: least(one.cost, other.cost),
-        requests: least(one.requests, other.requests),
-        tool_calls: least(one.tool_calls, other.tool_calls),
-        wall_ms: least(one.wall_ms, other.wall_ms),
-        depth: least(one.depth, other.depth),
-        agents: least(one.agents, other.agents),
-    }
-}
-
 /// The limits of one run of an agent.
 pub(super) fn limits(agent: &AgentSpec) -> Limits {
     let spec = &agent.limits;
@@ -50,14 +37,6 @@ pub(super) fn limits(agent: &AgentSpec) -> Limits {
         },
         caps: caps(&agent.budget),
         ..usual
-    }
-}
-
-/// The lesser of two, of which either may be missing.
-fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }
 
@@ -86,6 +65,6 @@ mod tests {
             cost: Some(NanoUsd(500_000_000)),
             ..Caps::default()
         };
-        assert_eq!(tighter(caps(&one), caps(&other)), expect);
+        assert_eq!(caps(&one).within(caps(&other)), expect);
     }
 }

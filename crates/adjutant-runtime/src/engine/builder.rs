@@ -24,8 +24,9 @@ use super::{
 use crate::{
     Credentials, Error, ErrorKind, Resolved, Workspace,
     manifest::ModelChoice,
+    peers,
     process_tool::ProgramHolder,
-    prompt::{Asked, LocalPrompter, SessionTable},
+    prompt::{Asked, Calls, LocalPrompter, SessionTable},
 };
 
 /// An engine in the making.
@@ -157,11 +158,14 @@ impl EngineBuilder {
             None => Models::of(manifest, &credentials, providers, Arc::clone(&world), self.origin)?,
         };
         let mut models = chosen_from.given(models);
+        let has_peers = !manifest.peers.is_empty();
+        let peers = has_peers.then(|| peers::toolbox(manifest, &workspace, &credentials, &world)).transpose()?;
         let given = Given {
             workspace: workspace.clone(),
             world: Arc::clone(&world),
             effects,
             toolboxes,
+            peers,
             middleware,
             skills: self.skills,
             holder: self.holder,
@@ -182,8 +186,8 @@ impl EngineBuilder {
         }
         let usual = members.iter().find(|it| it.spec.name == first.name).and_then(|it| it.model.clone());
         members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), &mut models))?;
-        let sessions = Sessions::new(tooling.store.journal()).world(world);
         let rules = members.iter().filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?))).collect();
+        let (lasts, sessions) = (tooling.store.lasts(), Sessions::new(tooling.store.journal()).world(world));
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
@@ -201,6 +205,9 @@ impl EngineBuilder {
             options: lead.options.clone(),
             sessions,
             default_session,
+            name: Arc::clone(&manifest.name),
+            lasts,
+            calls: Calls::default(),
             table: SessionTable::new(),
             rules,
         });

@@ -55,6 +55,11 @@ impl Store {
         }))
     }
 
+    /// True if what it keeps outlives the process.
+    pub(super) fn lasts(&self) -> bool {
+        !matches!(self.0, Kind::Memory(_))
+    }
+
     /// Opens the store of a workspace, and makes it if there is none.
     ///
     /// # Errors

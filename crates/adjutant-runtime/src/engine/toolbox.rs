@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The toolboxes that there are, beside those of the application.
-const KNOWN: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
+const KNOWN: [&str; 7] = ["files", "board", "notes", "memory", "reflections", "background", "peers"];
 
 /// The part of a toolbox that an agent gets.
 #[derive(Clone)]
@@ -80,6 +80,7 @@ pub(super) async fn piece(
             Some(own) => reflecting::toolbox(own),
             None => reflecting::toolbox(&tooling.reflections(&crate::manifest::ReflectionSpec::default())?),
         }),
+        (None, "peers") => Arc::clone(tooling.peers.as_ref().ok_or_else(|| lacks("`peers`"))?),
         (None, "background") => return Ok(Piece::Background(spec)),
         (None, name) => match hands.toolbox(name)? {
             Some(toolbox) => toolbox,

@@ -31,7 +31,8 @@ pub struct AgentSpec {
     /// Files that it is always told, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextSpec>,
-    /// Its toolboxes: `files`, `edits`, `shell`, `git`, `fetch`, `plan`, `ask_user`, `board`, `notes`, `memory`, `reflections`, `background`.
+    /// Its toolboxes: `files`, `edits`, `shell`, `git`, `fetch`, `plan`, `ask_user`, `board`, `notes`, `memory`, `reflections`, `background`,
+    /// `peers`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<ToolboxChoice>,
     /// The names of its process tools.

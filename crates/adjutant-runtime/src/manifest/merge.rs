@@ -3,8 +3,14 @@
 use super::node::{Content, Map, Node};
 
 /// Lists whose elements are found by a field of theirs, at the top of a manifest.
-const NAMED: [(&str, &str); 5] =
-    [("agents", "name"), ("process_tools", "name"), ("providers", "name"), ("models", "id"), ("toolboxes", "name")];
+const NAMED: [(&str, &str); 6] = [
+    ("agents", "name"),
+    ("process_tools", "name"),
+    ("peers", "name"),
+    ("providers", "name"),
+    ("models", "id"),
+    ("toolboxes", "name"),
+];
 
 /// The place of a value, as far as rules differ.
 #[derive(Clone, Copy, PartialEq, Eq)]

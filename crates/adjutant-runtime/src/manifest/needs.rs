@@ -1,4 +1,4 @@
-//! The variables of the environment that models and stores need: names, never values.
+//! The variables of the environment that models, stores and peers need: names, never values.
 
 use std::collections::BTreeSet;
 
@@ -27,6 +27,7 @@ pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
         providers.iter().for_each(&mut take);
         names.insert(USUAL.to_owned());
     }
+    names.extend(manifest.peers.iter().filter_map(|peer| peer.token_variable.clone()));
     names.extend(manifest.sessions.store.url_variable.clone());
     names.into_iter().collect()
 }

@@ -1,6 +1,6 @@
 //! The resources that a manifest brings along.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,27 @@ pub struct ImageSpec {
     /// Its digest, as `sha256:` and 64 hexadecimal digits. It must be the one in the reference, if that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Arc<str>>,
+}
+
+/// An agent of another process that the agents of this manifest may ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PeerSpec {
+    /// The name by which it is asked: letters, digits, `_` and `-`, 64 at most.
+    pub name: Arc<str>,
+    /// A description of what it is good for, for the model.
+    pub description: Arc<str>,
+    /// The agent beside this one, in the folder of the same operator: the one called `name` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
+    /// The address that it listens on, in the place of `agent`: one of this machine, as `127.0.0.1:7000`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub address: Option<SocketAddr>,
+    /// The variable of the environment that holds the token for the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_variable: Option<String>,
 }
 
 /// A file that is laid into the working folder.

@@ -12,8 +12,14 @@ use super::{
 };
 
 /// Lists whose elements are named, and by which field.
-const NAMED: [(&str, &str); 5] =
-    [("agents", "name"), ("process_tools", "name"), ("providers", "name"), ("models", "id"), ("toolboxes", "name")];
+const NAMED: [(&str, &str); 6] = [
+    ("agents", "name"),
+    ("process_tools", "name"),
+    ("peers", "name"),
+    ("providers", "name"),
+    ("models", "id"),
+    ("toolboxes", "name"),
+];
 
 /// Puts overrides into a tree of the one form.
 pub(super) fn overrides(root: &mut Node, overrides: &Overrides, problems: &mut Problems) {

@@ -11,7 +11,7 @@ use super::{
 /// The fields that only a file has.
 pub(super) const FILE_FIELDS: [&str; 2] = ["extends", "include"];
 /// The fields of a manifest.
-pub(super) const MANIFEST_FIELDS: [&str; 19] = [
+pub(super) const MANIFEST_FIELDS: [&str; 20] = [
     "adjutant",
     "name",
     "description",
@@ -22,6 +22,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 19] = [
     "providers",
     "models",
     "process_tools",
+    "peers",
     "skill_folders",
     "data",
     "sessions",

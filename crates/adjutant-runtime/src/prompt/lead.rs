@@ -4,17 +4,21 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
-use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, Pause, RunResult, Running};
-use adjutant_llm::CallId;
+use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, Pause, RunBuilder, RunResult, Running};
+use adjutant_llm::{CallId, Entry, Origin, ThreadId, UserMessage};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
 use serde_json::Value;
 
-use super::told;
+use super::{PeerCall, told};
 use crate::error::{Error, ErrorKind};
+
+/// Stands between the names of agents that called one another, in the path of an agent.
+pub(crate) const CALLED: &str = ">";
 
 /// The agent or agents that answer prompts.
 #[derive(Debug, Clone)]
@@ -49,6 +53,45 @@ impl Lead {
         }))
     }
 
+    /// Begins a run on what another agent asks, within its limits.
+    pub(super) fn called(&self, prompt: &str, call: &PeerCall, time: Option<Duration>) -> Result<LeadRun, Error> {
+        let from = call.path.join(CALLED);
+        let lead = self.below(&from).each(|agent| agent.cap(call.caps));
+        let message = UserMessage { origin: Origin::Peer { from: from.into() }, ..UserMessage::text(prompt) };
+        Ok(LeadRun::new(match lead {
+            Lead::Agent(agent) => {
+                let run = agent.run(message);
+                let run = time.into_iter().fold(run, RunBuilder::deadline);
+                Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
+            }
+            Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.stream(message).saved())),
+        }))
+    }
+
+    /// The same agents, where a call from agent to agent has led.
+    fn below(&self, from: &str) -> Self {
+        self.each(|agent| agent.identify(|who| who.path = format!("{from}{CALLED}{}", who.name).into()))
+    }
+
+    fn each(&self, change: impl Fn(Agent) -> Agent) -> Self {
+        match self {
+            Lead::Agent(agent) => Lead::Agent(change(agent.clone())),
+            Lead::HandoffChain(chain) => Lead::HandoffChain(chain.each(change)),
+        }
+    }
+
+    /// Returns the path that led to the open run, if an agent asked for it: its first words tell.
+    fn from(&self) -> Option<ThreadId> {
+        let said = match self {
+            Lead::Agent(agent) => agent.log().transcript(),
+            Lead::HandoffChain(chain) => chain.transcript(),
+        };
+        match &said.iter().next()?.entry {
+            Entry::User(UserMessage { origin: Origin::Peer { from }, .. }) => Some(from.clone()),
+            _ => None,
+        }
+    }
+
     /// Begins a run that is wanted to come to an object.
     pub(super) fn object(&self, prompt: &str, output: Output<Value>) -> Result<LeadRun, Error> {
         match self {
@@ -65,7 +108,8 @@ impl Lead {
         if !self.waits(&answers).await? {
             return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
         }
-        Ok(LeadRun::new(match self {
+        let called = self.from().map(|from| self.below(from.as_str()));
+        Ok(LeadRun::new(match called.as_ref().unwrap_or(self) {
             Lead::Agent(agent) => {
                 Kind::Agent(Box::new(agent.resume(answers).stream().map_err(told::of_agent)?.saved()))
             }

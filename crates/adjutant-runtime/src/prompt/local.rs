@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use super::{
     Control, EventStream, ForkRequest, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage,
     PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionTable,
-    SessionsRequest, WaitingPause, history, object,
+    SessionsRequest, WaitingPause,
+    call::Calls,
+    history, object,
     open::OpenState,
     session, told,
     work::{Observer, RunStream, SessionSlot},
@@ -48,6 +50,12 @@ pub(crate) struct Asked {
     pub(crate) default_session: Arc<str>,
     /// The rules of the agents that have some.
     pub(crate) rules: BTreeMap<Arc<str>, Rules>,
+    /// The name by which other agents call it.
+    pub(crate) name: Arc<str>,
+    /// True if what it keeps outlives the program.
+    pub(crate) lasts: bool,
+    /// The calls of other agents that are at work.
+    pub(crate) calls: Calls,
     /// The table of who works in which session now.
     pub(crate) table: Arc<SessionTable>,
 }
@@ -58,6 +66,7 @@ impl LocalPrompter {
     /// Returns a prompter for one agent: each session is a log of this journal, and objects are asked of this model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
+        let name = Arc::clone(&agent.identity().name);
         Self::over(Asked {
             lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
             model,
@@ -65,6 +74,9 @@ impl LocalPrompter {
             sessions: Sessions::new(journal),
             default_session: DEFAULT_SESSION.into(),
             rules: BTreeMap::new(),
+            name,
+            lasts: false,
+            calls: Calls::default(),
             table: SessionTable::new(),
         })
     }
@@ -132,7 +144,7 @@ impl LocalPrompter {
     }
 
     /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
-    fn is_left(&self, session: &str) -> bool {
+    pub(super) fn is_left(&self, session: &str) -> bool {
         self.0.table.open().get(session).is_some_and(|run| run.state == OpenState::Left)
     }
 
@@ -155,6 +167,9 @@ impl LocalPrompter {
 
     async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
         check_prompt(&request.prompt)?;
+        if request.call.is_some() {
+            return Err(Error::new(ErrorKind::Invalid, "what another agent asks is no stream of events"));
+        }
         let (mut slot, lead) = self.sit_anew(session)?;
         let run = lead.prompt(&request.prompt).inspect_err(|error| slot.end(Err(error.clone())))?;
         RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
@@ -171,13 +186,7 @@ impl LocalPrompter {
 
     /// Takes a session for a new run.
     fn sit_anew(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
-        if self.is_left(session) {
-            let message = format!(
-                "a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on"
-            );
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
-        self.sit(session)
+        if self.is_left(session) { Err(left_behind(session)) } else { self.sit(session) }
     }
 
     /// Returns what a session waits for.
@@ -212,6 +221,10 @@ impl LocalPrompter {
 #[async_trait]
 impl Prompter for LocalPrompter {
     async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
+        if let Some(call) = request.call.clone() {
+            check_prompt(&request.prompt)?;
+            return self.answer(request, call).await;
+        }
         let session = self.session_of(request.session.as_ref());
         let result = self.begin(&request, &session).await?.finish().await?;
         told::of_outcome(&result.outcome)?;
@@ -330,6 +343,13 @@ fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
         (None, Answer::Deny { .. }) => Ok(false),
         (None, _) => invalid(format!("{} is approved or denied", pause.id)),
     }
+}
+
+/// Nothing happens in a session before somebody has said what becomes of its run.
+pub(super) fn left_behind(session: &str) -> Error {
+    let message =
+        format!("a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on");
+    Error::new(ErrorKind::Conflict, message)
 }
 
 fn check_prompt(prompt: &str) -> Result<(), Error> {

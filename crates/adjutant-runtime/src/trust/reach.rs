@@ -9,7 +9,7 @@ use crate::{
     Manifest,
     manifest::{
         AgentSpec, BoardSpec, ContextSpec, DataSpec, ImageSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
-        OptionsSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice,
+        OptionsSpec, PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice,
         ToolboxSpec,
     },
 };
@@ -33,6 +33,8 @@ pub(crate) enum Reach<'a> {
     Provider(&'a Value),
     /// Headers and fields of the requests of an agent: one may say who is asking, or whom the provider is to ask.
     Options(&'a str, &'a OptionsSpec),
+    /// An agent of another process.
+    Peer(&'a PeerSpec),
     /// The variable that holds the address of a database.
     Database(&'a str),
 }
@@ -50,6 +52,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         providers,
         models: _,
         process_tools,
+        peers,
         skill_folders,
         data,
         sessions: SessionSpec { store: StoreSpec { kind: _, path, url_variable }, durability: _, default_session: _ },
@@ -73,6 +76,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
     all.extend(url_variable.as_deref().map(Reach::Database));
     all.extend(providers.iter().map(Reach::Provider));
     all.extend(process_tools.iter().map(Reach::Program));
+    all.extend(peers.iter().map(Reach::Peer));
     agents.iter().for_each(|it| agent(it, &mut all));
     all
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    manifest::{Manifest, OptionsSpec, ProcessTool, SandboxSpec},
+    manifest::{Manifest, OptionsSpec, PeerSpec, ProcessTool, SandboxSpec},
     provenance::{FileKind, PinnedFile},
     wants::{Want, WantKind, Wants},
     workspace::Workspace,
@@ -161,6 +161,15 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
                 json!(extra)
             );
             Some(Want::new(WantKind::Address, text))
+        }
+        Reach::Peer(PeerSpec { name, description: _, agent, address, token_variable }) => {
+            let place = match (address, token_variable) {
+                (Some(address), token) => {
+                    format!("{address}, with the token in {}", token.as_deref().unwrap_or("none"))
+                }
+                (None, _) => format!("the agent {} beside it", agent.as_ref().unwrap_or(name)),
+            };
+            Some(Want::new(WantKind::Address, format!("{place}, as the peer {name}")))
         }
         Reach::Database(variable) => Some(Want::new(WantKind::Database, format!("at the address in {variable}"))),
     }

@@ -6,7 +6,7 @@ use adjutant_runtime::Manifest;
 use serde_json::Value;
 
 /// The files that hold the tests.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     include_str!("agents.rs"),
     include_str!("around.rs"),
     include_str!("bounds.rs"),
@@ -19,6 +19,7 @@ const SOURCES: [&str; 12] = [
     include_str!("stubborn.rs"),
     include_str!("toolboxes.rs"),
     include_str!("../lifecycle/crashed.rs"),
+    include_str!("../lifecycle/peers.rs"),
 ];
 
 /// Each field, and the test that fails when it has no effect.
@@ -98,6 +99,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("Manifest.name", "what_an_operator_is_shown_is_kept_as_it_was"),
     ("Manifest.notes", "notes_of_the_manifest_are_shared_by_its_agents"),
     ("Manifest.on_restart", "run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says"),
+    ("Manifest.peers", "agent_asks_another_one_by_its_name"),
     ("Manifest.process_tools", "program_is_shown_as_the_manifest_describes_it"),
     ("Manifest.providers", "provider_of_the_manifest_is_asked_with_its_key"),
     ("Manifest.sessions", "sessions_are_kept_in_a_database_of_the_workspace"),
@@ -123,6 +125,11 @@ const EFFECTS: &[(&str, &str)] = &[
     ("OptionsSpec.temperature", "options_of_the_manifest_are_those_of_the_request"),
     ("OptionsSpec.thinking", "options_of_the_manifest_are_those_of_the_request"),
     ("OptionsSpec.web_search", "web_is_searched_by_the_provider_of_every_model_or_by_none"),
+    ("PeerSpec.address", "agent_asks_another_one_at_its_address_with_its_token"),
+    ("PeerSpec.agent", "agent_asks_another_one_by_its_name"),
+    ("PeerSpec.description", "agent_asks_another_one_by_its_name"),
+    ("PeerSpec.name", "agent_asks_another_one_by_its_name"),
+    ("PeerSpec.token_variable", "agent_asks_another_one_at_its_address_with_its_token"),
     ("ProcessTool.approval", "call_waits_for_a_word_when_the_manifest_says_so"),
     ("ProcessTool.args", "program_gets_arguments_in_its_command_line"),
     ("ProcessTool.binary", "program_is_found_by_its_bare_name"),

@@ -30,7 +30,10 @@ async fn acts_as_a_host_when_started_as_one() {
             serve(&workspace, start, answering(&[])).await;
             pending().await
         }
-        "engine" => host::run(workspace, HostOptions::new()).await.expect("it ends when it is asked to"),
+        "engine" => {
+            let options = HostOptions::new().parts(super::peers::parts(&workspace));
+            host::run(workspace, options).await.expect("it ends when it is asked to");
+        }
         "fail" => {
             eprintln!("no luck today");
             std::process::exit(7);

@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 30] = [
+const TABLES: [(&str, &str); 31] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -29,6 +29,7 @@ const TABLES: [(&str, &str); 30] = [
     ("`reflections`", "ReflectionSpec"),
     ("`process_tools`", "ProcessTool"),
     ("`process_tools.sandbox`", "SandboxSpec"),
+    ("`peers`", "PeerSpec"),
     ("`data`", "DataSpec"),
     ("`image`", "ImageSpec"),
     ("`sessions`", "SessionSpec"),

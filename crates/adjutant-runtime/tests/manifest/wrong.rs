@@ -113,6 +113,14 @@ const WRONG: &[(&str, &str)] = &[
         "a toolbox that is wrong",
         "name: a\ntoolboxes: [{name: background, only: [], except: ['a b'], prefix: 'a.b', timeout: 0s, max_output: 0B, root: docs}]\n",
     ),
+    ("an address that is none", "name: a\ntoolboxes: [peers]\npeers: [{name: c, description: x, address: here}]\n"),
+    (
+        "peers that cannot be asked",
+        "name: a\ntoolboxes: [peers]\npeers:\n  - {name: b, description: x, agent: c, address: '127.0.0.1:7'}\n  \
+         - {name: B, description: '', address: '10.0.0.1:7', token_variable: 1x}\n  \
+         - {name: c d, description: x, token_variable: TOKEN}\n",
+    ),
+    ("peers that are not named", "name: a\ntoolboxes: [peers]\n"),
     ("an unknown tool", "name: a\ntools: [cout]\nprocess_tools: [{name: count, description: x, binary: bin/count}]\n"),
     ("an unknown skill", "name: a\nskill_folders: [skills]\nskills: [countin, counting, counting]\n"),
     ("skills without folders", "name: a\nskills: ['*']\n"),

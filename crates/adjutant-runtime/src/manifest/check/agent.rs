@@ -17,7 +17,7 @@ use crate::manifest::{
 /// The largest number of agents.
 const MAX_AGENTS: usize = 256;
 /// The names that a toolbox may have.
-const TOOLBOXES: [&str; 12] = [
+const TOOLBOXES: [&str; 13] = [
     "files",
     "edits",
     "shell",
@@ -30,6 +30,7 @@ const TOOLBOXES: [&str; 12] = [
     "memory",
     "reflections",
     "background",
+    "peers",
 ];
 /// What may surround runs.
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
@@ -154,6 +155,7 @@ fn toolboxes(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, 
             name if known.toolboxes.contains(name) => "",
             "notes" if manifest.notes.is_none() => "`notes` of the manifest",
             "memory" if manifest.memory.is_none() => "`memory` of the manifest",
+            "peers" if manifest.peers.is_empty() => "`peers` of the manifest",
             "reflections" if !has_reflections => "`reflections` of the agent",
             _ => "",
         };

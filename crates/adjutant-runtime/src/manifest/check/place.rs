@@ -22,6 +22,8 @@ const MAX_LABEL: usize = 256;
 const MAX_VALUE: usize = 32 << 10;
 /// The largest number of files that may be laid into the working folder.
 const MAX_DATA: usize = 256;
+/// The largest number of peers.
+const MAX_PEERS: usize = 64;
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
 
@@ -33,6 +35,7 @@ pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) 
     sessions(check, &manifest.sessions, at.key("sessions"));
     kept(check, manifest, at);
     data(check, manifest, at.key("data"));
+    peers(check, manifest, at.key("peers"));
     environment(check, &manifest.environment, at.key("environment"));
     model::budget(check, &manifest.budget, at.key("budget"));
 }
@@ -135,6 +138,39 @@ fn kept(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
                 check.warn(mark, message);
             }
             StoreKind::Sqlite | StoreKind::Postgres => {}
+        }
+    }
+}
+
+fn peers(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
+    check.must(manifest.peers.len() <= MAX_PEERS, at, format!("there are more than {MAX_PEERS} peers"));
+    check.differ(manifest.peers.iter().enumerate().map(|(n, it)| (&*it.name, at.item(n).key("name"))), "a peer");
+    for (n, peer) in manifest.peers.iter().enumerate() {
+        let at = at.item(n);
+        check.name(&peer.name, at, "name");
+        let is_told = form::is_line(&peer.description, MAX_LABEL);
+        check.must(is_told, at.key("description"), format!("`description` is one line of 1 to {MAX_LABEL} characters"));
+        if let Some(agent) = &peer.agent {
+            check.name(agent, at, "agent");
+            check.must(peer.address.is_none(), at.key("agent"), "a peer has an `agent` or an `address`, not both");
+        }
+        match (&peer.address, &peer.token_variable) {
+            (Some(address), token) => {
+                let message = "agents listen on this machine alone, as at `127.0.0.1:7000`";
+                check.must(address.ip().is_loopback(), at.key("address"), message);
+                let hint = "it names the variable of the environment that holds the token".to_owned();
+                match token {
+                    Some(name) => {
+                        let message = format!("no variable can be called {}", quoted(name));
+                        check.must(vars::is_variable(name), at.key("token_variable"), message);
+                    }
+                    None => check.tell_hint(at, "`token_variable` is missing: an `address` needs it", hint),
+                }
+            }
+            (None, Some(_)) => {
+                check.tell(at.key("token_variable"), "only a peer with an `address` has a `token_variable`")
+            }
+            (None, None) => {}
         }
     }
 }

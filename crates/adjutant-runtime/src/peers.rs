@@ -1,0 +1,59 @@
+//! Agents of other processes as a tool: by their names beside this one, or by an address and a token.
+//!
+//! What answers such a call is `prompt/call.rs`. Nothing here knows how an agent is made.
+
+mod call;
+mod door;
+
+use std::{path::Path, sync::Arc};
+
+use adjutant_llm::World;
+use adjutant_tool::{Toolbox, Tools};
+
+use self::{
+    call::PeerTool,
+    door::{Door, Peer},
+};
+use crate::{Credentials, Error, ErrorKind, Home, Manifest, Workspace, manifest::PeerSpec};
+
+pub(crate) use door::Present;
+
+/// The toolbox of the peers that a manifest names: one tool.
+///
+/// # Errors
+/// `Config` if a peer is named and nothing stands beside this agent, or if the token of one is missing.
+pub(crate) fn toolbox(
+    manifest: &Manifest,
+    workspace: &Workspace,
+    credentials: &Credentials,
+    world: &Arc<dyn World>,
+) -> Result<Arc<dyn Toolbox>, Error> {
+    // Only what a backend made stands in a folder of agents.
+    let home = workspace.file("agent.json").is_file().then(|| workspace.root().parent()).flatten();
+    let peers = manifest.peers.iter().map(|spec| peer(spec, home, credentials)).collect::<Result<_, _>>()?;
+    // One after the other, each gets what those before it left.
+    let is_limited = |budget: &_| *budget != Default::default();
+    let is_limited = is_limited(&manifest.budget) || manifest.agents.iter().any(|agent| is_limited(&agent.budget));
+    let tool = PeerTool::new(Arc::clone(&manifest.name), peers, is_limited, Arc::clone(world));
+    Ok(Arc::new(Tools::new("peers").tool(tool)))
+}
+
+fn peer(spec: &PeerSpec, home: Option<&Path>, credentials: &Credentials) -> Result<Peer, Error> {
+    let lacks = |why: String| Error::new(ErrorKind::Config, format!("the peer {} cannot be called: {why}", spec.name));
+    let door = match (spec.address, &spec.token_variable) {
+        (Some(address), Some(variable)) => {
+            let token =
+                credentials.get(variable).ok_or_else(|| lacks(format!("the variable {variable} is not set")))?;
+            Door::At { address, token: token.into() }
+        }
+        (Some(_), None) => return Err(lacks("it has an `address` and no `token_variable`".to_owned())),
+        (None, _) => {
+            let home = home.ok_or_else(|| {
+                lacks("only an agent of an operator has others beside it; hint: give it an `address`".to_owned())
+            })?;
+            let agent = spec.agent.as_ref().unwrap_or(&spec.name);
+            Door::Named { home: Home::at(home), agent: Arc::clone(agent) }
+        }
+    };
+    Ok(Peer { name: Arc::clone(&spec.name), description: Arc::clone(&spec.description), door })
+}

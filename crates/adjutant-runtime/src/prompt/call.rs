@@ -1,0 +1,165 @@
+//! A call of another agent: performed once however often it is asked for, and whether or not somebody waits for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use adjutant_agent::{JournalErrorKind, LogId, Run, RunResult, Seq};
+use adjutant_llm::{Entry, Origin};
+use adjutant_tool::Identity;
+use tokio::sync::watch;
+
+use super::{
+    LocalPrompter, MAX_PEER_DEPTH, PeerCall, PromptReply, PromptRequest, local::left_behind, session, told,
+    work::RunStream,
+};
+use crate::error::{Error, ErrorKind};
+
+/// The largest number of calls that are at work at a time.
+const MAX_CALLS: usize = 192;
+
+/// The calls that are at work, by their sessions, and what they came to.
+#[derive(Default)]
+pub(crate) struct Calls(Mutex<BTreeMap<Arc<str>, Ended>>);
+
+type Ended = watch::Receiver<Option<Result<PromptReply, Error>>>;
+
+impl LocalPrompter {
+    /// Performs a call, or waits for the one of this session that is at work or has ended.
+    ///
+    /// Cancel: the call goes on.
+    pub(super) async fn answer(&self, request: PromptRequest, call: PeerCall) -> Result<PromptReply, Error> {
+        let Some(session) = request.session.clone() else {
+            return Err(Error::new(ErrorKind::Invalid, "a call of another agent needs a session of its own"));
+        };
+        session::check(&session)?;
+        self.admit(&call.path)?;
+        let mut ended = self.live(&session, request, &call)?;
+        let ended = ended.wait_for(Option::is_some).await.map(|ended| ended.clone());
+        ended.ok().flatten().unwrap_or_else(|| Err(told::stopped()))
+    }
+
+    /// Refuses a call that came by here already, or from too far.
+    fn admit(&self, path: &[Arc<str>]) -> Result<(), Error> {
+        let refuse = |why: String| Err(Error::new(ErrorKind::Invalid, why));
+        let own = &self.asked().name;
+        let is_path = |name: &Arc<str>| !name.is_empty() && name.chars().all(|c| !c.is_control() && !"/>".contains(c));
+        if path.is_empty() || !path.iter().all(is_path) {
+            return refuse("a call names the agents that led to it, the one that asks last".to_owned());
+        }
+        if path.contains(own) {
+            return refuse(format!("the agent {own} is on the path of the call already: {} > {own}", path.join(" > ")));
+        }
+        if path.len() > MAX_PEER_DEPTH {
+            return refuse(format!("{} agents have called one another, and {MAX_PEER_DEPTH} may", path.len()));
+        }
+        Ok(())
+    }
+
+    /// The call at work in a session, which begins if there is none.
+    fn live(&self, session: &Arc<str>, request: PromptRequest, call: &PeerCall) -> Result<Ended, Error> {
+        let mut calls = self.asked().calls.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = calls.get(session) {
+            return Ok(ended.clone());
+        }
+        if calls.len() >= MAX_CALLS {
+            return Err(Error::new(ErrorKind::Busy, format!("{MAX_CALLS} calls of other agents are at work")));
+        }
+        let (sender, ended) = watch::channel(None);
+        calls.insert(Arc::clone(session), ended.clone());
+        let (prompter, session, call) = (self.clone(), Arc::clone(session), call.clone());
+        tokio::spawn(async move {
+            let done = CallPlace { prompter, session };
+            let ended = done.prompter.perform(&done.session, &request, &call).await;
+            // Whoever asks from now on reads the log.
+            drop(done);
+            sender.send_replace(Some(ended));
+        });
+        Ok(ended)
+    }
+
+    async fn perform(
+        &self,
+        session: &Arc<str>,
+        request: &PromptRequest,
+        call: &PeerCall,
+    ) -> Result<PromptReply, Error> {
+        let (log, mut runs) = (LogId::from(&**session), self.runs());
+        let (known, slot, lead) = loop {
+            runs.mark_unchanged();
+            let known = self.read(&log).await?;
+            if known.as_ref().is_some_and(|run| !is_call(run)) {
+                let message = format!("the session {session:?} was not begun by a call of another agent");
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
+            if let Some(reply) = known.as_ref().and_then(|run| self.reply(session, run)) {
+                return Ok(reply);
+            }
+            match self.sit(session) {
+                // Somebody else goes on with it: who answered what it waited for, or this program after a crash.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    // The sender is held by the prompter.
+                    let _changed = runs.changed().await;
+                }
+                Ok(_) if self.is_left(session) => return Err(left_behind(session)),
+                sat => {
+                    let (slot, lead) = sat?;
+                    break (known, slot, lead);
+                }
+            }
+        };
+        let time = request.timeout_ms.map(Duration::from_millis);
+        let run = match known {
+            None if call.again && !self.asked().lasts => {
+                let message = format!("the call {session} is not known any more: nothing is kept here");
+                return Err(Error::new(ErrorKind::Missing, message));
+            }
+            None => lead.called(&request.prompt, call, time)?,
+            Some(_) => lead.resume(Vec::new()).await?,
+        };
+        RunStream::begin(run, slot, None).await?.finish().await?;
+        let run = self.read(&log).await?;
+        let lost = || Error::new(ErrorKind::Agent, "the run ended without a result");
+        run.and_then(|run| self.reply(session, &run)).ok_or_else(lost)
+    }
+
+    /// Returns what the log of a call holds, if it ever began.
+    async fn read(&self, log: &LogId) -> Result<Option<Run>, Error> {
+        match self.asked().sessions.transcript(log, Seq(u64::MAX)).await {
+            Ok(run) => Ok(Some(run).filter(|run| run.run().0 > 0)),
+            Err(error) if error.kind == JournalErrorKind::Missing => Ok(None),
+            Err(error) => Err(told::of_journal(error)),
+        }
+    }
+
+    /// Returns what a run came to, or what it waits for; nothing if it is to go on. The conversation stays here.
+    fn reply(&self, session: &Arc<str>, run: &Run) -> Option<PromptReply> {
+        let name = &self.asked().name;
+        let who = Identity::root("".into(), "", Arc::clone(name));
+        let result = run.result(&Arc::new(who))?;
+        let result = RunResult { entries: Vec::new(), calls: Vec::new(), ..result };
+        let used = Some(run.request().tally());
+        Some(PromptReply { used, ..PromptReply::new(Arc::clone(session), Arc::new(result)) })
+    }
+}
+
+/// True if a conversation began with what another agent asked.
+fn is_call(run: &Run) -> bool {
+    let first = run.history().iter().next().map(|stored| &stored.entry);
+    matches!(first, Some(Entry::User(message)) if matches!(message.origin, Origin::Peer { .. }))
+}
+
+/// A call at work, until this is dropped.
+struct CallPlace {
+    prompter: LocalPrompter,
+    session: Arc<str>,
+}
+
+impl Drop for CallPlace {
+    fn drop(&mut self) {
+        let mut calls = self.prompter.asked().calls.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.remove(&self.session);
+    }
+}
