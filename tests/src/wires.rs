@@ -42,7 +42,7 @@ impl Wire {
             structured: Structured::Native,
             ..ModelInfo {
                 max_output_tokens: 32_000,
-                inputs: Inputs { images: true, documents: true },
+                inputs: Inputs { images: true, documents: true, audio: true },
                 efforts: vec![Effort::Low, Effort::Medium, Effort::High],
                 thinking: ThinkingControl::Level,
                 ..ModelInfo::new(self.id())

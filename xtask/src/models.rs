@@ -1,161 +1,267 @@
-//! `models`: brings limits, inputs and prices of the catalogue up to date from a file in the shape of models.dev.
+//! `models`: makes the published part of the catalogue of the prices and windows that come with `litellm`.
 //!
-//! What that file does not know (efforts, structured modes, refused options, hour writes, long prices) stays.
+//! What was looked up by hand is in another file and counts before it; where the two differ is told.
 
 use std::error::Error;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{Failure, cargo};
 
-const CATALOGUE: &str = "crates/adjutant-providers/src/catalogue/models.json";
-/// Providers that the file calls otherwise: our name, its name.
-const NAMES: &str = "gemini:google moonshot:moonshotai qwen:alibaba together:togetherai fireworks:fireworks-ai";
+const FOLDER: &str = "crates/adjutant-providers/src/catalogue";
+/// The form of what this makes and the form of what is looked up by hand are one; how they are written differs.
+const PUBLISHED: &str = "published.json";
+const BY_HAND: &str = "models.json";
+/// Providers by the file's names for them, ours, and what stands before the names of their models.
+const PROVIDERS: [(&str, &str, &str); 17] = [
+    ("anthropic", "anthropic", ""),
+    ("bedrock_mantle", "bedrock-mantle", "bedrock_mantle/"),
+    ("cerebras", "cerebras", "cerebras/"),
+    ("dashscope", "qwen", "dashscope/"),
+    ("deepseek", "deepseek", "deepseek/"),
+    ("fireworks_ai", "fireworks", "fireworks_ai/"),
+    ("gemini", "gemini", "gemini/"),
+    ("groq", "groq", "groq/"),
+    ("mistral", "mistral", "mistral/"),
+    ("moonshot", "moonshot", "moonshot/"),
+    ("openai", "openai", ""),
+    ("perplexity", "perplexity", "perplexity/"),
+    ("together_ai", "together", "together_ai/"),
+    ("vertex_ai-anthropic_models", "vertex", "vertex_ai/"),
+    ("vertex_ai-language-models", "vertex", ""),
+    ("xai", "xai", "xai/"),
+    ("zai", "zai", "zai/"),
+];
+/// Parts of names of what is no model that one talks to over our wires, or is another name of one.
+const OTHERS: [&str; 12] = [
+    "@default",
+    "audio",
+    "deep-research",
+    "ft:",
+    "image",
+    "live",
+    "pplx-",
+    "realtime",
+    "search",
+    "together-ai-",
+    "tts",
+    "us-gov-",
+];
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let (file, add) = match arguments {
-        [file] => (*file, None),
-        [file, "--add", id] => (*file, Some(*id)),
-        _ => return Err(Failure::Usage("which file? `models <file.json> [--add provider/name]`".into())),
+    let [file, version, date] = arguments else {
+        let usage = "which file, of which version of litellm, as of when? `models <file.json> <version> <YYYY-MM-DD>`";
+        return Err(Failure::Usage(usage.into()));
     };
-    rewrite(file, add).map_err(|why| Failure::Step(format!("models {file}: {why}")))
+    rewrite(file, version, date).map_err(|why| Failure::Step(format!("models {file}: {why}")))
 }
 
-fn rewrite(file: &str, add: Option<&str>) -> Result<(), Box<dyn Error>> {
-    let path = cargo::root().join(CATALOGUE);
-    let mut catalogue = serde_json::from_slice(&std::fs::read(&path)?)?;
-    let report = update(&mut catalogue, &serde_json::from_slice(&std::fs::read(file)?)?, add);
-    std::fs::write(&path, render(&catalogue, 0) + "\n")?;
-    println!("{}\nSet `date` and `sources` of {CATALOGUE} by hand.", report.join("\n"));
+fn rewrite(file: &str, version: &str, date: &str) -> Result<(), Box<dyn Error>> {
+    let folder = cargo::root().join(FOLDER);
+    let published: Value = serde_json::from_slice(&std::fs::read(file)?)?;
+    let by_hand: Value = serde_json::from_slice(&std::fs::read(folder.join(BY_HAND))?)?;
+    let models = catalogue(&published, date);
+    differences(&by_hand, &models).iter().for_each(|it| println!("{it}"));
+    std::fs::write(folder.join(PUBLISHED), render(&models, version, date))?;
+    println!("{} models of litellm {version} in {FOLDER}/{PUBLISHED}", models.len());
     Ok(())
 }
 
-/// Updates every model that is listed; tells what changed and what was not found.
-fn update(catalogue: &mut Value, source: &Value, add: Option<&str>) -> Vec<String> {
-    let (mut report, mut none) = (Vec::new(), Vec::new());
-    let models = catalogue["models"].as_array_mut().unwrap_or(&mut none);
-    if let Some(id) = add.filter(|id| models.iter().all(|model| model["id"] != *id)) {
-        let at = models.iter().position(|it| provider(it["id"].as_str().unwrap_or_default()).0 > provider(id).0);
-        let new = json!({ "id": id, "context_window": 0, "max_output_tokens": 0, "source": "models.dev" });
-        models.insert(at.unwrap_or(models.len()), new);
+/// The models that our providers can be asked for, by name.
+fn catalogue(published: &Value, date: &str) -> Vec<Value> {
+    let mut models: Vec<Value> = Vec::new();
+    for (name, row) in published.as_object().into_iter().flatten() {
+        let Some(id) = id(name, row, date) else { continue };
+        if let Some(model) = model(&id, row).filter(|_| models.iter().all(|it| it["id"] != *id)) {
+            models.push(model);
+        }
     }
-    models.retain_mut(|model| {
-        let id = model["id"].as_str().unwrap_or_default().to_owned();
-        let (ours, name) = provider(&id);
-        let theirs = NAMES.split(' ').find_map(|it| it.strip_prefix(ours)?.strip_prefix(':')).unwrap_or(ours);
-        match &source[theirs]["models"][name] {
-            Value::Null => report.push(format!("{id}: not found")),
-            found => merge(model, found, &mut |change| report.push(format!("{id}: {change}"))),
-        }
-        model["context_window"] != 0
-    });
-    report
+    models.sort_by_cached_key(|it| it["id"].as_str().unwrap_or_default().to_owned());
+    models
 }
 
-/// The name of the provider, and that of the model.
-fn provider(id: &str) -> (&str, &str) {
-    id.split_once('/').unwrap_or((id, ""))
+/// Our name of a model that is a language model, and still there on this day.
+fn id(name: &str, row: &Value, date: &str) -> Option<String> {
+    let (_, ours, prefix) = PROVIDERS.iter().find(|(theirs, ..)| row["litellm_provider"] == *theirs)?;
+    let name = name.strip_prefix(prefix).unwrap_or(name);
+    let is_talk = row["mode"] == "chat" || row["mode"] == "responses";
+    let is_gone = row["deprecation_date"].as_str().is_some_and(|it| it <= date);
+    let speaks = row["supported_output_modalities"].as_array().is_none_or(|it| it.iter().all(|it| it == "text"));
+    let is_other = OTHERS.iter().any(|part| name.contains(part)) || name.contains(char::is_whitespace);
+    // Each of these hosts has names of its own form alone.
+    let is_full = *ours != "fireworks" || name.starts_with("accounts/");
+    let is_own = *ours != "perplexity" || name.starts_with("sonar");
+    (is_talk && !is_gone && speaks && !is_other && is_full && is_own).then(|| format!("{ours}/{name}"))
 }
 
-fn merge(model: &mut Value, found: &Value, report: &mut dyn FnMut(String)) {
-    let mut set = |object: &mut Value, name: &str, value: &Value| {
-        if !value.is_null() && object[name] != *value {
-            report(format!("{name}: {} -> {value}", object[name]));
-            object[name] = value.clone();
+fn model(id: &str, row: &Value) -> Option<Value> {
+    let (window, output) = (row["max_input_tokens"].as_u64()?, row["max_output_tokens"].as_u64()?);
+    let can = |ability: &str| row[format!("supports_{ability}")] == true;
+    let cannot = |ability: &str| row[format!("supports_{ability}")] == false;
+    let always = row["thinking_always_on"] == true;
+    let mut model = json!({ "id": id, "context_window": window, "max_output_tokens": output.min(window) });
+    let chosen = |all: &[(bool, &'static str)]| -> Vec<&str> { all.iter().filter(|it| it.0).map(|it| it.1).collect() };
+    let claude = id.contains("claude");
+    let structured = can(if claude { "native_structured_output" } else { "response_schema" });
+    let members = [
+        ("inputs", chosen(&[(can("vision"), "image"), (can("pdf_input"), "document"), (can("audio_input"), "audio")])),
+        ("efforts", efforts(id, row, always)),
+        (
+            "refuses",
+            chosen(&[
+                (cannot("sampling_params"), "temperature"),
+                (cannot("sampling_params"), "top_p"),
+                (always || cannot("forced_tool_use") || cannot("tool_choice"), "forced_calls"),
+            ]),
+        ),
+    ];
+    for (name, values) in members.into_iter().filter(|(_, values)| !values.is_empty()) {
+        model[name] = values.into();
+    }
+    if structured {
+        model["structured"] = "native".into();
+    }
+    if let Some(price) = price(row) {
+        model["price"] = price;
+    }
+    (window > 0 && output > 0).then_some(model)
+}
+
+/// The efforts that a model can be told, where the file says so; none are guessed.
+fn efforts(id: &str, row: &Value, always: bool) -> Vec<&'static str> {
+    let levels = row["reasoning_effort_levels"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let has = |level: &str| levels.iter().any(|it| it == level);
+    let can = |ability: &str| row[format!("supports_{ability}")] == true;
+    // These two vendors have the usual three, and flags for what is beyond them.
+    let openai = can("reasoning") && (id.starts_with("openai/") || id.contains("/openai.gpt-")) && levels.is_empty();
+    let claude = id.contains("claude") && can("adaptive_thinking");
+    let usual = openai || claude;
+    let off = has("none") || openai && can("none_reasoning_effort") || claude && !always;
+    let most = has("max") || has("xhigh") || usual && (can("max_reasoning_effort") || can("xhigh_reasoning_effort"));
+    let all = [
+        (off, "off"),
+        (has("minimal") || openai && can("minimal_reasoning_effort"), "minimal"),
+        (has("low") || usual, "low"),
+        (has("medium") || usual, "medium"),
+        (has("high") || usual, "high"),
+        (most, "max"),
+    ];
+    all.into_iter().filter(|it| it.0).map(|it| it.1).collect()
+}
+
+/// What a million tokens cost; a class that contradicts another one is left out.
+fn price(row: &Value) -> Option<Value> {
+    // The digits of a price per token, moved by six; binary numbers would add some.
+    let class = |name: &str| row[name].as_f64().map(|it| (it * 1e15).round() / 1e9);
+    let (input, output) = (class("input_cost_per_token")?, class("output_cost_per_token")?);
+    let mut price = json!({ "input": input, "output": output });
+    let write = class("cache_creation_input_token_cost");
+    let hour = class("cache_creation_input_token_cost_above_1hr").filter(|it| *it >= write.unwrap_or(input));
+    let read = class("cache_read_input_token_cost").filter(|it| *it <= input);
+    for (name, cost) in [("cache_read", read), ("cache_write", write), ("cache_write_1h", hour)] {
+        if let Some(cost) = cost {
+            price[name] = cost.into();
         }
+    }
+    let long = |thousands: &u64| {
+        let above = |class: &str| row[format!("{class}_cost_per_token_above_{thousands}k_tokens")].as_f64();
+        let percent = |above: f64, usual: f64| (above * 1e8 / usual).round() as u64;
+        let (input, output) = (percent(above("input")?, input), percent(above("output")?, output));
+        (input >= 100 && output >= 100)
+            .then(|| json!({ "above": thousands * 1_000, "input_percent": input, "output_percent": output }))
     };
-    let (window, output) = (&found["limit"]["context"], &found["limit"]["output"]);
-    set(model, "context_window", window);
-    set(model, "max_output_tokens", if output.as_u64() > window.as_u64() { window } else { output });
-    if let Some(inputs) = found["modalities"]["input"].as_array() {
-        let kinds = [("image", "image"), ("pdf", "document")].into_iter().filter(|it| inputs.contains(&it.0.into()));
-        set(model, "inputs", &kinds.map(|it| it.1).collect());
+    if let Some(long) = [128, 200, 256, 272].iter().find_map(long) {
+        price["long"] = long;
     }
-    for class in ["input", "output", "cache_read", "cache_write"] {
-        if !found["cost"][class].is_null() {
-            set(&mut model["price"], class, &found["cost"][class]);
-        }
-    }
+    Some(price)
 }
 
-/// One line for each member of a model, so that a change is a line.
-fn render(value: &Value, depth: usize) -> String {
-    let (open, items, close): (_, Vec<_>, _) = match value {
-        Value::Object(map) if depth < 3 => {
-            ('{', map.iter().map(|(name, it)| format!("{}: {}", json!(name), render(it, depth + 1))).collect(), '}')
-        }
-        Value::Array(list) if depth < 2 => ('[', list.iter().map(|it| render(it, depth + 1)).collect(), ']'),
-        _ => return value.to_string(),
-    };
-    let pad = "  ".repeat(depth);
-    format!("{open}\n{pad}  {}\n{pad}{close}", items.join(&format!(",\n{pad}  ")))
+/// Where the published data says something else than what was looked up by hand.
+fn differences(by_hand: &Value, models: &[Value]) -> Vec<String> {
+    let mut all = Vec::new();
+    for ours in by_hand["models"].as_array().into_iter().flatten() {
+        let Some(theirs) = models.iter().find(|it| it["id"] == ours["id"]) else { continue };
+        let none = Map::new();
+        let prices = |it: &Value| it["price"].as_object().unwrap_or(&none).clone();
+        let told = prices(theirs)
+            .into_iter()
+            .filter(|(name, cost)| prices(ours).get(name).is_some_and(|it| it != cost && it.as_f64() != cost.as_f64()));
+        all.extend(
+            told.map(|(name, cost)| format!("{}: {name}: {}, published: {cost}", ours["id"], ours["price"][&name])),
+        );
+    }
+    all
+}
+
+/// One line for each model, so that a change is a line.
+fn render(models: &[Value], version: &str, date: &str) -> String {
+    let source = format!("litellm {version} on PyPI (MIT): model_prices_and_context_window_backup.json");
+    let lines: Vec<String> = models.iter().map(|it| format!("    {it}")).collect();
+    let (date, source) = (json!(date), json!([source]));
+    format!("{{\n  \"date\": {date},\n  \"sources\": {source},\n  \"models\": [\n{}\n  ]\n}}\n", lines.join(",\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn source() -> Value {
+    fn published() -> Value {
+        let row = |provider: &str, more: Value| {
+            let mut row = json!({
+                "litellm_provider": provider, "mode": "chat", "max_input_tokens": 200, "max_output_tokens": 300,
+                "input_cost_per_token": 1.25e-6, "output_cost_per_token": 1e-5,
+            });
+            row.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            row
+        };
+        let claude = json!({
+            "supports_vision": true, "supports_adaptive_thinking": true, "supports_max_reasoning_effort": true,
+            "supports_sampling_params": false, "thinking_always_on": true, "supports_native_structured_output": true,
+            "cache_read_input_token_cost": 1.25e-7, "cache_creation_input_token_cost_above_1hr": 2.5e-6,
+        });
+        let long = json!({
+            "input_cost_per_token_above_200k_tokens": 2.5e-6, "output_cost_per_token_above_200k_tokens": 1.5e-5,
+        });
         json!({
-            "google": { "id": "google", "models": { "small": {
-                "id": "small", "reasoning": true, "modalities": { "input": ["text", "image", "pdf"] },
-                "limit": { "context": 200, "output": 300 },
-                "cost": { "input": 0.3, "output": 2, "cache_read": 0.03, "input_audio": 1 }
-            } } },
-            "xai": { "id": "xai", "models": { "a/b": {
-                "id": "a/b", "modalities": { "input": ["text"] }, "limit": { "context": 9, "output": 8 }
-            } } }
+            "claude-9": row("anthropic", claude),
+            "gemini/gemini-9": row("gemini", long),
+            "xai/grok-gone": row("xai", json!({"deprecation_date": "2026-01-01"})),
+            "xai/grok-audio": row("xai", json!({})),
+            "xai/grok-paints": row("xai", json!({"supported_output_modalities": ["text", "image"]})),
+            "xai/grok-9": row("xai", json!({"reasoning_effort_levels": ["none", "high"], "cache_read_input_token_cost": 1})),
+            "someone/else": row("someone", json!({})),
+            "text-embedding": row("openai", json!({"mode": "embedding"})),
         })
     }
 
-    fn catalogue() -> Value {
-        json!({ "date": "2026-11-22", "sources": ["s"], "models": [
-            { "id": "gemini/small", "context_window": 100, "max_output_tokens": 50, "inputs": ["image"],
-              "efforts": ["low"], "price": { "input": 0.25, "output": 2, "cache_write_1h": 4 }, "source": "s" },
-            { "id": "zai/gone", "context_window": 7, "max_output_tokens": 7, "inputs": [] }
-        ] })
-    }
-
     #[test]
-    fn update_keeps_what_the_source_does_not_know() {
-        let mut updated = catalogue();
+    fn catalogue_has_what_our_providers_can_be_asked_for() {
         let expect = [
-            "gemini/small: context_window: 100 -> 200",
-            "gemini/small: max_output_tokens: 50 -> 200",
-            "gemini/small: inputs: [\"image\"] -> [\"image\",\"document\"]",
-            "gemini/small: input: 0.25 -> 0.3",
-            "gemini/small: cache_read: null -> 0.03",
-            "zai/gone: not found",
+            json!({
+                "id": "anthropic/claude-9", "context_window": 200, "max_output_tokens": 200, "inputs": ["image"],
+                "efforts": ["low", "medium", "high", "max"], "refuses": ["temperature", "top_p", "forced_calls"],
+                "structured": "native",
+                "price": {"input": 1.25, "output": 10.0, "cache_read": 0.125, "cache_write_1h": 2.5},
+            }),
+            json!({
+                "id": "gemini/gemini-9", "context_window": 200, "max_output_tokens": 200,
+                "price": {
+                    "input": 1.25, "output": 10.0,
+                    "long": {"above": 200_000, "input_percent": 200, "output_percent": 150},
+                },
+            }),
+            json!({
+                "id": "xai/grok-9", "context_window": 200, "max_output_tokens": 200, "efforts": ["off", "high"],
+                "price": {"input": 1.25, "output": 10.0},
+            }),
         ];
-        assert_eq!(update(&mut updated, &source(), None), expect);
-        let mut whole = catalogue();
-        whole["models"][0] = json!({
-            "id": "gemini/small", "context_window": 200, "max_output_tokens": 200, "inputs": ["image", "document"],
-            "efforts": ["low"], "price": { "input": 0.3, "output": 2, "cache_write_1h": 4, "cache_read": 0.03 },
-            "source": "s"
-        });
-        assert_eq!(render(&updated, 0), render(&whole, 0));
-        assert_eq!(update(&mut updated, &source(), None), ["zai/gone: not found"]);
-        assert_eq!(updated, whole);
-    }
-
-    #[test]
-    fn update_adds_a_model_when_it_is_asked_for() {
-        let mut updated = catalogue();
-        update(&mut updated, &source(), Some("xai/a/b"));
-        let added = json!({
-            "id": "xai/a/b", "context_window": 9, "max_output_tokens": 8, "source": "models.dev", "inputs": []
-        });
-        assert_eq!((&updated["models"][1], &updated["models"][2]["id"]), (&added, &json!("zai/gone")));
-        let report = update(&mut updated, &source(), Some("xai/none"));
-        assert_eq!(report, ["xai/none: not found", "zai/gone: not found"]);
-        assert_eq!(updated["models"].as_array().map(Vec::len), Some(3));
-    }
-
-    #[test]
-    fn render_gives_the_catalogue_back_when_nothing_changed() {
-        let text = include_str!("../../crates/adjutant-providers/src/catalogue/models.json");
-        let value: Value = serde_json::from_str(text).expect("it is JSON");
-        assert_eq!(render(&value, 0) + "\n", text);
+        let models = catalogue(&published(), "2026-11-25");
+        assert_eq!(models, expect);
+        let by_hand = json!({"models": [{"id": "xai/grok-9", "price": {"input": 1, "output": 10}}]});
+        assert_eq!(differences(&by_hand, &models), ["\"xai/grok-9\": input: 1, published: 1.25"]);
+        let text = render(&models[2..], "1.2.3", "2026-11-25");
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((&read["date"], &read["models"][0]), (&json!("2026-11-25"), &expect[2]));
+        assert!(read["sources"][0].as_str().is_some_and(|it| it.starts_with("litellm 1.2.3 on PyPI (MIT)")), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use adjutant::{
     Model,
     llm::ModelInfo,
-    providers::{Chooser, Credential, Provider, WireKind, offline::OfflineModel},
+    providers::{Chooser, Credential, Provider, WireKind, catalogue, offline::OfflineModel},
 };
 
 use crate::{
@@ -39,23 +39,29 @@ pub(crate) fn models(args: &Models) -> Result<Exit, Problem> {
 /// Every model, and the keys that matter: of providers with models in the list, and those that are there.
 fn every(chooser: &Chooser, all: bool) -> String {
     let planner = OfflineModel::new();
-    let mut text = table(chooser.models().chain([planner.info()]));
+    // What others publish fills many screens.
+    let is_shown = |info: &&ModelInfo| all || !catalogue::is_published(info.id.as_str());
+    let mut text = table(chooser.models().filter(is_shown).chain([planner.info()]));
     text += LEGEND;
+    let more = chooser.models().count() - chooser.models().filter(is_shown).count();
+    if more > 0 {
+        text += &format!("{more} more are known by what others publish; --provider shows those of one, --all all.\n");
+    }
     text += "offline/planner is no language model.\n\n";
     if all {
         let blocks: Vec<String> = chooser.providers().map(|provider| about(chooser, provider)).collect();
         return text + &blocks.join("\n");
     }
     let credentials = chooser.credentials();
-    let is_listed = |provider: &str| chooser.models().any(|info| info.provider() == provider);
+    let is_listed = |provider: &str| chooser.models().filter(is_shown).any(|info| info.provider() == provider);
     let matters = |it: &Credential| it.present || is_listed(&it.provider);
     let width = credentials.iter().filter(|it| matters(it)).map(|it| it.variable.len()).max().unwrap_or_default();
     for credential in credentials.iter().filter(|it| matters(it)) {
         let present = if credential.present { "present" } else { "missing" };
         text += &format!("{:<width$}  {present}, for {}/…\n", credential.variable, credential.provider);
     }
-    let is_shown = |name: &str| is_listed(name) || credentials.iter().any(|it| it.present && it.provider == name);
-    let others: Vec<&str> = chooser.providers().map(|it| &*it.name).filter(|name| !is_shown(name)).collect();
+    let is_told = |name: &str| is_listed(name) || credentials.iter().any(|it| it.present && it.provider == name);
+    let others: Vec<&str> = chooser.providers().map(|it| &*it.name).filter(|name| !is_told(name)).collect();
     if !others.is_empty() {
         text += &format!("Also: {}; --provider shows one of them, --all all.\n", others.join(", "));
     }

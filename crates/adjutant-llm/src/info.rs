@@ -40,6 +40,8 @@ pub struct Inputs {
     pub images: bool,
     /// Documents.
     pub documents: bool,
+    /// Recordings of sound.
+    pub audio: bool,
 }
 
 /// The way in which a model is told its effort of thinking.
@@ -77,6 +79,10 @@ pub enum RequestOption {
     MaxOutputTokens,
     /// `Options::temperature`.
     Temperature,
+    /// `Options::top_p`.
+    TopP,
+    /// `Options::seed`.
+    Seed,
     /// `Options::stop`.
     Stop,
     /// Any `Options::tool_choice` but `Auto` and `None`.

@@ -40,7 +40,9 @@ pub use embed::{Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Pu
 pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
 pub use error::{Error, ErrorDetails, ErrorKind, Overflow};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};
-pub use message::{Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId};
+pub use message::{
+    Audio, Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId,
+};
 pub use message::{
     FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolName, UserMessage,
 };

@@ -7,7 +7,7 @@ mod reply;
 mod result;
 mod user;
 
-pub use content::{Content, Document, Image, Source};
+pub use content::{Audio, Content, Document, Image, Source};
 pub use extra::Extra;
 pub use id::{CallId, CallIdError, EntryId, ModelId, ThreadId, ToolName};
 pub use reply::{Block, Call, FinishReason, Reply, Text, Thinking};

@@ -17,6 +17,12 @@ pub struct Options {
     /// Randomness, 0.0 to 2.0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// The part of what is likely that is chosen from, 0.0 to 1.0; set this or the temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// A number that makes equal requests answered alike, as far as a provider can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Texts that end the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<Arc<str>>,
@@ -129,6 +135,8 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("max_output_tokens", &self.max_output_tokens)
             .field("temperature", &self.temperature)
+            .field("top_p", &self.top_p)
+            .field("seed", &self.seed)
             .field("stop", &self.stop)
             .field("thinking", &self.thinking)
             .field("tool_choice", &self.tool_choice)

@@ -26,12 +26,13 @@ impl Estimate {
         script::quarters(text).div_ceil(4)
     }
 
-    /// The estimated size of a text, a picture or a document.
+    /// The estimated size of a text, a picture, a document or a recording.
     pub fn content(content: &Content) -> u64 {
         match content {
             Content::Text { text } => Estimate.count(text),
             Content::Image(image) => media::image(image),
             Content::Document(document) => media::document(document),
+            Content::Audio(audio) => media::audio(audio),
         }
     }
 

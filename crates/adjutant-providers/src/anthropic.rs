@@ -34,7 +34,9 @@ pub struct Anthropic {
 
 impl Anthropic {
     /// A model at `https://api.anthropic.com`, with prompt caching.
-    pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
+    pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
+        // The wire has no word for a recording.
+        info.inputs.audio = false;
         let info = Arc::new(info);
         let caching = encode::Caching::Marks;
         let protocol = encode::Encoder { info: Arc::clone(&info), caching, site: Site::Own };

@@ -1,15 +1,21 @@
 //! The models that are known by name: limits, inputs, efforts, prices, and what they refuse.
 //!
-//! The list is data: `models.json` beside this file, with its date and its sources, kept up to date by
-//! `cargo xtask models`. A model that is not in it can still be used: add it in code, read it from a file of the same
-//! form, or set a base URL.
+//! The list is data, with its date and its sources, in two files beside this one: `models.json` was looked up by hand, and
+//! `published.json` is made by `cargo xtask models` of what others publish. What is in both is as the first one says. A
+//! model that is in neither can still be used: add it in code, read it from a file of the same form, or set a base URL.
 
 mod file;
 pub(crate) mod near;
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::LazyLock,
+};
 
 use adjutant_llm::{Error, ErrorKind, ModelId, ModelInfo};
+
+const BY_HAND: &str = include_str!("catalogue/models.json");
+const PUBLISHED: &str = include_str!("catalogue/published.json");
 
 /// Models by name. Lookups are exact.
 ///
@@ -31,15 +37,42 @@ pub struct Catalogue {
     defaults: BTreeMap<String, ModelId>,
 }
 
-/// The models of [`Catalogue::builtin`], by provider, each provider's largest first.
+/// The models of [`Catalogue::builtin`], by provider; of each those that were looked up by hand first, the largest first.
 pub fn known() -> impl Iterator<Item = ModelInfo> {
     builtin().models().cloned()
 }
 
-/// A test reads the file, so that it is never empty because it cannot be read.
+/// True if what is known of a model is what others publish, and nobody has looked it up by hand.
+pub fn is_published(id: &str) -> bool {
+    BUILTIN.published.contains(id)
+}
+
+/// The models of both files.
+struct Builtin {
+    all: Catalogue,
+    /// The names of those that the published file alone has.
+    published: HashSet<String>,
+}
+
+/// A test reads the files, so that it is never empty because they cannot be read.
+static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| {
+    let mut all = Catalogue::read(BY_HAND).unwrap_or_default();
+    let mut more = Catalogue::read(PUBLISHED).unwrap_or_default().models;
+    more.retain(|it| all.find(it.id.as_str()).is_none());
+    let published = more.iter().map(|it| it.id.to_string()).collect();
+    all.models.append(&mut more);
+    // Those of one provider stand together, in the order in which providers come first.
+    let mut providers = BTreeMap::new();
+    for info in &all.models {
+        let next = providers.len();
+        providers.entry(info.provider().to_owned()).or_insert(next);
+    }
+    all.models.sort_by_key(|it| providers.get(it.provider()).copied());
+    Builtin { all, published }
+});
+
 fn builtin() -> &'static Catalogue {
-    static BUILTIN: OnceLock<Catalogue> = OnceLock::new();
-    BUILTIN.get_or_init(|| Catalogue::read(include_str!("catalogue/models.json")).unwrap_or_default())
+    &BUILTIN.all
 }
 
 impl Catalogue {
@@ -56,7 +89,7 @@ impl Catalogue {
     /// The models of a file.
     ///
     /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "context_window",
-    /// "max_output_tokens", "inputs"?: ["image", "document"], "efforts"?: ["off", "minimal", "low", "medium", "high",
+    /// "max_output_tokens", "inputs"?: ["image", "document", "audio"], "efforts"?: ["off", "minimal", "low", "medium", "high",
     /// "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt", "refuses"?:
     /// ["temperature", …], "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
     /// "cache_write"?, "cache_write_1h"?, "long"?: {"above", "input_percent", "output_percent"}}` in US dollars for a

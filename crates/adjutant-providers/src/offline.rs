@@ -137,6 +137,8 @@ fn warnings(request: &Request) -> Vec<Warning> {
     let dropped = [
         (options.max_output_tokens.is_some(), "max_output_tokens"),
         (options.temperature.is_some(), "temperature"),
+        (options.top_p.is_some(), "top_p"),
+        (options.seed.is_some(), "seed"),
         (!options.stop.is_empty(), "stop"),
     ];
     let mut warnings = vec![Warning { kind: WarningKind::Degraded, message: WARNING.into() }];

@@ -29,7 +29,9 @@ pub struct OpenAi {
 
 impl OpenAi {
     /// A model at `https://api.openai.com/v1`, with prompt caching.
-    pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
+    pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
+        // The wire has no word for a recording.
+        info.inputs.audio = false;
         let info = Arc::new(info);
         let protocol = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Vendor };
         Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }

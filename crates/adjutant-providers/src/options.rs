@@ -14,6 +14,10 @@ pub struct Effective<'a> {
     pub max_output_tokens: Option<u64>,
     /// The temperature.
     pub temperature: Option<f64>,
+    /// The part of what is likely that is chosen from.
+    pub top_p: Option<f64>,
+    /// A number that makes equal requests answered alike.
+    pub seed: Option<u64>,
     /// The texts that end the reply.
     pub stop: &'a [Arc<str>],
     /// The effort that the model is told to think with; one of its own efforts.
@@ -28,7 +32,7 @@ pub struct Effective<'a> {
 ///
 /// # Errors
 /// `Invalid` if it demands a tool that it does not show, or a call without any tools, or has a temperature that is no
-/// number from 0.0 to 2.0.
+/// number from 0.0 to 2.0, or a `top_p` that is none from 0.0 to 1.0.
 pub(crate) fn check(request: &Request) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::new(ErrorKind::Invalid, text));
     match &request.options.tool_choice {
@@ -40,8 +44,9 @@ pub(crate) fn check(request: &Request) -> Result<(), Error> {
         }
         _ => {}
     }
-    match request.options.temperature {
-        Some(it) if !(0.0..=2.0).contains(&it) => invalid(format!("the temperature is not from 0.0 to 2.0: {it}")),
+    match (request.options.temperature, request.options.top_p) {
+        (Some(it), _) if !(0.0..=2.0).contains(&it) => invalid(format!("the temperature is not from 0.0 to 2.0: {it}")),
+        (_, Some(it)) if !(0.0..=1.0).contains(&it) => invalid(format!("top_p is not from 0.0 to 1.0: {it}")),
         _ => Ok(()),
     }
 }
@@ -57,6 +62,8 @@ pub fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<
     };
     let forced = !matches!(options.tool_choice, ToolChoice::Auto | ToolChoice::None);
     let temperature = drop_if(options.temperature.is_some(), RequestOption::Temperature, "temperature");
+    let top_p = drop_if(options.top_p.is_some(), RequestOption::TopP, "top_p");
+    let seed = drop_if(options.seed.is_some(), RequestOption::Seed, "seed");
     let stop = drop_if(!options.stop.is_empty(), RequestOption::Stop, "stop");
     let tool_choice = drop_if(forced, RequestOption::ForcedCalls, "tool_choice");
     let sequential = drop_if(options.sequential_calls, RequestOption::SequentialCalls, "sequential_calls");
@@ -64,6 +71,8 @@ pub fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<
     Effective {
         max_output_tokens: limit(info, options, warnings).filter(|_| limited),
         temperature: options.temperature.filter(|_| temperature),
+        top_p: options.top_p.filter(|_| top_p),
+        seed: options.seed.filter(|_| seed),
         stop: if stop { &options.stop } else { &[] },
         thinking: thinking(info, options, warnings),
         tool_choice: if tool_choice { &options.tool_choice } else { &ToolChoice::Auto },
@@ -133,6 +142,8 @@ mod tests {
         let options = Options {
             max_output_tokens: Some(9_000),
             temperature: Some(0.5),
+            top_p: Some(0.9),
+            seed: Some(7),
             stop: vec!["x".into()],
             ..Options::default()
         };
@@ -146,6 +157,8 @@ mod tests {
         let mut expect = Effective {
             max_output_tokens: Some(8_192),
             temperature: Some(0.5),
+            top_p: Some(0.9),
+            seed: Some(7),
             stop: &options.stop,
             thinking: Some(Effort::High),
             tool_choice: &ToolChoice::Required,
@@ -161,6 +174,8 @@ mod tests {
         let info = ModelInfo {
             refuses: vec![
                 RequestOption::Temperature,
+                RequestOption::TopP,
+                RequestOption::Seed,
                 RequestOption::Stop,
                 RequestOption::ForcedCalls,
                 RequestOption::SequentialCalls,
@@ -169,8 +184,9 @@ mod tests {
             ..ModelInfo::new("p/m")
         };
         (expect.max_output_tokens, expect.temperature, expect.stop) = (None, None, &[]);
+        (expect.top_p, expect.seed) = (None, None);
         (expect.thinking, expect.tool_choice, expect.sequential_calls) = (None, &ToolChoice::Auto, false);
-        let texts = ["temperature", "stop", "tool_choice", "sequential_calls", "max_output_tokens"];
+        let texts = ["temperature", "top_p", "seed", "stop", "tool_choice", "sequential_calls", "max_output_tokens"];
         let mut texts: Vec<_> = texts.map(|it| format!("{it} was dropped: p/m refuses it")).into();
         texts.push("thinking was dropped: p/m cannot be told how much to think".to_owned());
         let (effective, warnings) = sent(&info, &options);
@@ -189,6 +205,8 @@ mod tests {
         assert_eq!(required, Err("the request demands a call and has no tools".to_owned()));
         let nan = refused(Options { temperature: Some(f64::NAN), ..Options::default() });
         assert_eq!(nan, Err("the temperature is not from 0.0 to 2.0: NaN".to_owned()));
+        let much = refused(Options { top_p: Some(1.5), ..Options::default() });
+        assert_eq!(much, Err("top_p is not from 0.0 to 1.0: 1.5".to_owned()));
         assert_eq!(refused(Options { temperature: Some(2.0), ..Options::default() }), Ok(()));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use adjutant_llm::{Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind};
+use adjutant_llm::{Audio, Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, SeqAccess, Visitor},
@@ -15,6 +15,8 @@ use crate::text::Few;
 
 const NO_IMAGES: &str = "[image omitted: this model takes no images]";
 const NO_DOCUMENTS: &str = "[document omitted: this model takes no documents]";
+pub(crate) const NO_AUDIO: &str = "[recording omitted: this model takes no audio]";
+const EMPTY_AUDIO: &str = "[recording omitted: it is empty]";
 const OTHER_IMAGE: &str = "[image omitted: models take JPEG, PNG, GIF and WebP only]";
 const OTHER_DOCUMENT: &str = "[document omitted: models take PDF and text only]";
 const EMPTY_IMAGE: &str = "[image omitted: it is empty]";
@@ -36,6 +38,8 @@ pub enum Piece<'a> {
     Image(&'a Image),
     /// A document that is not empty: PDF or text, unless it is behind an address.
     Document(&'a Document),
+    /// A recording that is not empty.
+    Audio(&'a Audio),
 }
 
 /// The content without blank texts; what the model cannot take becomes a text, one for a run of the same kind.
@@ -47,6 +51,9 @@ pub(crate) fn pieces<'a>(content: &'a [Content], inputs: Inputs, warnings: &mut 
             Content::Text { text } => Ok(Piece::Text(text)),
             Content::Image(it) => image(it, inputs).map_or(Ok(Piece::Image(it)), Err),
             Content::Document(it) => document(it, inputs).map_or(Ok(Piece::Document(it)), Err),
+            Content::Audio(_) if !inputs.audio => Err(NO_AUDIO),
+            Content::Audio(it) if is_empty(&it.source) => Err(EMPTY_AUDIO),
+            Content::Audio(it) => Ok(Piece::Audio(it)),
             _ => continue,
         };
         match piece {

@@ -111,10 +111,12 @@ pub enum Origin {
 }
 
 /// Providers that host the models of many others, or whatever their user has put there.
-const HOSTS: [&str; 11] = [
+const HOSTS: [&str; 13] = [
     "azure",
     "bedrock",
     "bedrock-mantle",
+    "cerebras",
+    "perplexity",
     "vertex",
     "openrouter",
     "together",

@@ -16,7 +16,7 @@ const RESERVED: [&str; 4] = ["model", "messages", "stream", "tools"];
 /// The largest number of characters of a tool's name.
 const MAX_NAME: usize = 64;
 const NO_ADDRESSES: &str = "[image omitted: Ollama fetches no addresses]";
-const NO_DOCUMENTS: &str = "[document omitted: Ollama takes no documents]";
+const NO_OTHERS: &str = "[file omitted: Ollama takes pictures only]";
 
 /// Ollama's native chat, for one model.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl Ollama {
     /// The wire of this model.
     pub fn new(info: &ModelInfo) -> Self {
         let mut info = info.clone();
-        info.inputs.documents = false;
+        (info.inputs.documents, info.inputs.audio) = (false, false);
         Self { info }
     }
 
@@ -39,6 +39,8 @@ impl Ollama {
         let mut set = |name: &str, value: Option<Value>| all.extend(value.map(|value| (name.to_owned(), value)));
         set("num_predict", options.max_output_tokens.map(Value::from));
         set("temperature", options.temperature.map(Value::from));
+        set("top_p", options.top_p.map(Value::from));
+        set("seed", options.seed.map(Value::from));
         set("stop", (!options.stop.is_empty()).then(|| json!(options.stop)));
         let own = request.options.extra.get("options").and_then(Value::as_object);
         all.extend(own.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
@@ -89,7 +91,7 @@ impl Ollama {
                     }
                     _ => NO_ADDRESSES,
                 },
-                _ => NO_DOCUMENTS,
+                _ => NO_OTHERS,
             };
             changed(warnings, omitted);
             say(omitted);

@@ -190,6 +190,7 @@ fn contents(contents: &[Content]) -> String {
         Content::Document(document) => {
             format!("[a document, {}, {}]", document.name.as_deref().unwrap_or("unnamed"), document.media_type)
         }
+        Content::Audio(audio) => format!("[a recording, {}]", audio.media_type),
         _ => "[something else]".into(),
     };
     contents.iter().map(one).collect::<Vec<_>>().join("\n")

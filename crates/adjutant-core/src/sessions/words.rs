@@ -177,6 +177,7 @@ pub(super) fn contents(pieces: &[Content]) -> String {
         Content::Document(document) => {
             format!("[{}]", document.name.as_deref().unwrap_or(&document.media_type))
         }
+        Content::Audio(audio) => format!("[{}]", audio.media_type),
         _ => "[something]".to_owned(),
     };
     pieces.iter().map(piece).collect::<Vec<_>>().join("\n")

@@ -20,6 +20,8 @@ pub enum Content {
     Image(Image),
     /// A document, for example a PDF.
     Document(Document),
+    /// A recording of sound.
+    Audio(Audio),
 }
 
 /// A picture.
@@ -43,7 +45,16 @@ pub struct Document {
     pub source: Source,
 }
 
-/// The place of the bytes of an image or a document.
+/// A recording of sound.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Audio {
+    /// The MIME type, for example `audio/wav`.
+    pub media_type: Arc<str>,
+    /// The place of the bytes.
+    pub source: Source,
+}
+
+/// The place of the bytes of an image, a document or a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -70,14 +81,14 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Content::Text { text } => Some(text),
-            Content::Image(_) | Content::Document(_) => None,
+            Content::Image(_) | Content::Document(_) | Content::Audio(_) => None,
         }
     }
 }
 
 impl<'de> Tagged<'de> for Content {
     const TAG: &'static str = "type";
-    const VARIANTS: &'static [&'static str] = &["text", "image", "document"];
+    const VARIANTS: &'static [&'static str] = &["text", "image", "document", "audio"];
 
     fn read<D: Deserializer<'de>>(variant: &'static str, fields: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -88,7 +99,8 @@ impl<'de> Tagged<'de> for Content {
         match variant {
             "text" => TextFields::deserialize(fields).map(|TextFields { text }| Content::Text { text }),
             "image" => Image::deserialize(fields).map(Content::Image),
-            _ => Document::deserialize(fields).map(Content::Document),
+            "document" => Document::deserialize(fields).map(Content::Document),
+            _ => Audio::deserialize(fields).map(Content::Audio),
         }
     }
 }

@@ -99,6 +99,7 @@ fn content(content: &Content) -> Value {
         Content::Text { text: said } => text(said),
         Content::Image(image) => attached("image", &image.media_type, &image.source),
         Content::Document(document) => attached("document", &document.media_type, &document.source),
+        Content::Audio(audio) => attached("audio", &audio.media_type, &audio.source),
     }
 }
 

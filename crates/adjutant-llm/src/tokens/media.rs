@@ -1,6 +1,6 @@
-//! The sizes of pictures and documents in tokens, from a glance at their first bytes.
+//! The sizes of pictures, documents and recordings in tokens, from a glance at their first bytes.
 
-use crate::{Document, Image, Source};
+use crate::{Audio, Document, Image, Source};
 
 /// Tokens of a picture whose size is not known, and of every large one.
 ///
@@ -18,6 +18,12 @@ const TEXT_BYTES_PER_TOKEN: u64 = 4;
 const PAGE_BYTES_PER_TOKEN: u64 = 16;
 /// Tokens of one page, and of as many pages as providers take.
 const PAGE_TOKENS: (u64, u64) = (2_000, 200_000);
+/// Tokens of a recording whose length is not known: a minute of it.
+const AUDIO_TOKENS: u64 = 1_920;
+/// Bytes of a recording for a token: 32 tokens are a second, of some 16 KB when it is packed.
+///
+/// Source: "Audio understanding", ai.google.dev, 2026: 32 tokens for a second.
+const AUDIO_BYTES_PER_TOKEN: u64 = 500;
 /// The largest number of segments of a JPEG that are looked at for its size.
 const MAX_SEGMENTS: usize = 256;
 
@@ -43,6 +49,14 @@ pub(super) fn document(document: &Document) -> u64 {
     }
     let (least, most) = PAGE_TOKENS;
     (bytes / PAGE_BYTES_PER_TOKEN).clamp(least, most)
+}
+
+/// The tokens of a recording: by its bytes.
+pub(super) fn audio(audio: &Audio) -> u64 {
+    match &audio.source {
+        Source::Base64 { data } => (data.len() as u64 / 4 * 3).div_ceil(AUDIO_BYTES_PER_TOKEN),
+        Source::Url { .. } => AUDIO_TOKENS,
+    }
 }
 
 /// Width and height in pixels, from the head of a PNG, GIF, WebP or JPEG.

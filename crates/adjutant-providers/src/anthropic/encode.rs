@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     host::Site,
-    pieces::{Piece, changed, media_type, name},
+    pieces::{NO_AUDIO, Piece, changed, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     text::Few,
@@ -141,6 +141,8 @@ fn content<'a>(pieces: Few<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<
         Piece::Text(it) => text(it),
         Piece::Image(image) => Part::Image { source: source(media_type(&image.media_type), &image.source) },
         Piece::Document(it) => document(it, warnings),
+        // The wire's own models take none, so that there is a note in its place already.
+        Piece::Audio(_) => text(NO_AUDIO),
     };
     pieces.into_iter().map(part).collect()
 }

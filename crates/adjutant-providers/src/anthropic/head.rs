@@ -28,6 +28,9 @@ const MIN_ANSWER: u64 = 1_024;
 /// The most randomness. Source: Messages API reference, 2026-11: 0.0 to 1.0.
 const MAX_TEMPERATURE: f64 = 1.0;
 
+/// The least part of what is likely that a model chooses from while it thinks.
+const MIN_TOP_P: f64 = 0.95;
+
 /// The settings for thinking, and the limit of the reply that they need.
 struct ThinkingPlan {
     thinking: Option<Thinking>,
@@ -64,6 +67,12 @@ pub(super) fn head(
     member(out, "stream", &true);
     if let Some(temperature) = temperature(info, &options, &plan, warnings).filter(|_| own("temperature")) {
         member(out, "temperature", &temperature);
+    }
+    if let Some(part) = top_p(info, &options, &plan, warnings).filter(|_| own("top_p")) {
+        member(out, "top_p", &part);
+    }
+    if options.seed.is_some() {
+        dropped(warnings, "seed was dropped: the Messages API has no such option".to_owned());
     }
     let stop = stop(&options, warnings);
     if !stop.is_empty() && own("stop_sequences") {
@@ -171,6 +180,16 @@ fn temperature(
         dropped(warnings, text);
     }
     Some(temperature.min(MAX_TEMPERATURE))
+}
+
+/// Source: extended thinking guide, "feature compatibility", 2026-11: while it thinks, from 0.95.
+fn top_p(info: &ModelInfo, options: &Effective<'_>, plan: &ThinkingPlan, warnings: &mut Vec<Warning>) -> Option<f64> {
+    let part = options.top_p?;
+    if plan.thinks() && part < MIN_TOP_P {
+        dropped(warnings, format!("top_p was dropped: {} takes none below {MIN_TOP_P} while it thinks", info.id));
+        return None;
+    }
+    Some(part)
 }
 
 /// The stop sequences that can be sent. Source: the error of the API, 2026-11: "each stop sequence must contain

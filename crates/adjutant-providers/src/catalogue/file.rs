@@ -56,6 +56,7 @@ pub(super) struct Model {
 enum Input {
     Image,
     Document,
+    Audio,
 }
 
 /// US dollars for a million tokens.
@@ -98,7 +99,7 @@ impl Model {
             return fail("thinking", &"it is a budget, and there are no efforts");
         }
         let has = |input| self.inputs.contains(&input);
-        let inputs = Inputs { images: has(Input::Image), documents: has(Input::Document) };
+        let inputs = Inputs { images: has(Input::Image), documents: has(Input::Document), audio: has(Input::Audio) };
         let mut info = ModelInfo {
             context_window: self.context_window,
             max_output_tokens: self.max_output_tokens,

@@ -10,8 +10,7 @@ const LISTED: [&str; 10] =
 
 #[test]
 fn list_is_in_order_when_read() {
-    let read = Catalogue::read(include_str!("models.json")).expect("the list can be read");
-    assert_eq!(read, Catalogue::builtin());
+    let read = Catalogue::read(BY_HAND).expect("the list can be read");
     let mut providers: Vec<_> = read.models().map(ModelInfo::provider).collect();
     assert!(providers.is_sorted(), "{providers:?}");
     providers.dedup();
@@ -20,15 +19,37 @@ fn list_is_in_order_when_read() {
         let default = read.default_model(provider).expect("each provider has a default");
         assert_eq!(default.provider(), provider);
     }
-    assert_eq!(known().count(), read.models().count());
+}
+
+#[test]
+fn published_models_stand_behind_those_of_their_provider_when_both_are_read() {
+    let (by_hand, published) = (Catalogue::read(BY_HAND).expect("a list"), Catalogue::read(PUBLISHED).expect("a list"));
+    let all: Vec<ModelInfo> = known().collect();
+    let named = |catalogue: &Catalogue| catalogue.models().map(|it| it.id.clone()).collect::<HashSet<ModelId>>();
+    assert_eq!(all.len(), named(&by_hand).union(&named(&published)).count());
+    assert!(all.len() > 400, "{}", all.len());
+    for info in &all {
+        // What was looked up counts.
+        let expect = by_hand.find(info.id.as_str()).or_else(|| published.find(info.id.as_str()));
+        assert_eq!(Some(info), expect);
+        assert_eq!(is_published(info.id.as_str()), by_hand.find(info.id.as_str()).is_none());
+    }
+    let mut providers: Vec<_> = all.iter().map(ModelInfo::provider).collect();
+    providers.dedup();
+    assert_eq!(providers.len(), providers.iter().collect::<HashSet<_>>().len(), "each stands together");
+    assert!(published.models().filter(|it| it.price.is_some()).count() > 400);
+    assert!(published.models().any(|it| it.inputs.audio) && published.models().any(|it| !it.efforts.is_empty()));
 }
 
 #[test]
 fn list_says_when_and_where_it_was_looked_up() {
-    let file: serde_json::Value = serde_json::from_str(include_str!("models.json")).expect("it is JSON");
+    let file: serde_json::Value = serde_json::from_str(BY_HAND).expect("it is JSON");
+    let published: serde_json::Value = serde_json::from_str(PUBLISHED).expect("it is JSON");
     let filled = |value: &serde_json::Value| value.as_str().is_some_and(|it| !it.is_empty());
-    assert!(filled(&file["date"]));
-    assert!(file["sources"].as_array().is_some_and(|it| !it.is_empty() && it.iter().all(filled)));
+    for file in [&file, &published] {
+        assert!(filled(&file["date"]));
+        assert!(file["sources"].as_array().is_some_and(|it| !it.is_empty() && it.iter().all(filled)));
+    }
     for model in file["models"].as_array().expect("models are a list") {
         assert!(filled(&model["source"]), "{}", model["id"]);
     }
@@ -79,7 +100,7 @@ fn read_takes_every_field_when_it_is_there() {
         ..ModelInfo {
             context_window: 1_000,
             max_output_tokens: 100,
-            inputs: Inputs { images: true, documents: true },
+            inputs: Inputs { images: true, documents: true, audio: false },
             efforts: vec![Effort::Off, Effort::High],
             thinking: ThinkingControl::Budget,
             ..ModelInfo::new("mine/one")

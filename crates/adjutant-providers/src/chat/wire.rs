@@ -78,6 +78,9 @@ pub(super) enum Part<'a> {
     File {
         file: File<'a>,
     },
+    InputAudio {
+        input_audio: InputAudio<'a>,
+    },
     /// Mistral's form. Source: the reference of its chat completions, 2026.
     Thinking {
         thinking: [TextPart<'a>; 1],
@@ -107,6 +110,13 @@ pub(super) struct CacheControl {
 #[derive(Debug, Serialize)]
 pub(super) struct ImageUrl<'a> {
     pub(super) url: Address<'a>,
+}
+
+/// A recording, in base64.
+#[derive(Debug, Serialize)]
+pub(super) struct InputAudio<'a> {
+    pub(super) data: &'a str,
+    pub(super) format: &'static str,
 }
 
 /// A document.

@@ -51,7 +51,7 @@ fn model_names_what_is_near_when_the_name_is_unknown() {
         &[ANTHROPIC, ("ANTHROPIC_BASE_URL", " ")],
         "anthropic/claude-sonet-5",
         Err("no model is called \"anthropic/claude-sonet-5\"; hint: the nearest are anthropic/claude-sonnet-5, \
-             anthropic/claude-sonnet-5-5, anthropic/claude-opus-5"),
+             anthropic/claude-sonnet-5-5, anthropic/claude-sonnet-4-5, anthropic/claude-opus-5"),
     );
     check(
         &[],

@@ -134,6 +134,7 @@ impl Encoder {
             Piece::Text(_) => return None,
             Piece::Image(image) => (media_type(&image.media_type), &image.source),
             Piece::Document(document) => (&*document.media_type, &document.source),
+            Piece::Audio(audio) => (&*audio.media_type, &audio.source),
         };
         match source {
             Source::Base64 { data } if self.generation() >= STRICT && NESTED.contains(&mime_type) => {
@@ -242,6 +243,7 @@ fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<W
     let (media_type, source) = match piece {
         Piece::Text(it) => return parts.push(text(it)),
         Piece::Image(image) => (media_type(&image.media_type), &image.source),
+        Piece::Audio(audio) => (&*audio.media_type, &audio.source),
         Piece::Document(document) => {
             parts.extend(label(document).map(|it| part(Payload::Text(Cow::Owned(it)))));
             (&*document.media_type, &document.source)

@@ -122,6 +122,13 @@ fn generation_config(
     if let Some(temperature) = options.temperature {
         set("temperature", json!(temperature));
     }
+    if let Some(part) = options.top_p {
+        set("topP", json!(part));
+    }
+    if let Some(seed) = options.seed {
+        // It is a number of 32 bits there. Source: `GenerationConfig`, v1beta, 2026-11.
+        set("seed", json!(seed % (1 << 31)));
+    }
     if !options.stop.is_empty() {
         set("stopSequences", json!(options.stop.iter().take(MAX_STOPS).collect::<Vec<_>>()));
     }

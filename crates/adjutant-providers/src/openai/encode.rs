@@ -11,7 +11,7 @@ use super::wire::{self, Address, File, Item, Message, Output, Tool};
 use crate::{
     cache_key::cache_key,
     options::{self, Effective},
-    pieces::{Args, Piece, changed, format_name, media_type, name},
+    pieces::{Args, NO_AUDIO, Piece, changed, format_name, media_type, name},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
@@ -93,6 +93,12 @@ impl Encode for Encoder {
         }
         if let Some(temperature) = options.temperature.filter(|_| own("temperature")) {
             member(out, "temperature", &temperature);
+        }
+        if let Some(part) = options.top_p.filter(|_| own("top_p")) {
+            member(out, "top_p", &part);
+        }
+        if options.seed.is_some() {
+            warn(warnings, "seed was dropped: the Responses API has no such option");
         }
         if !options.stop.is_empty() {
             warn(warnings, "stop was dropped: the Responses API has no such option");
@@ -350,7 +356,7 @@ fn output<'a>(answer: &ProjectedResult<'a>) -> Output<'a> {
         .iter()
         .map(|piece| match piece {
             Piece::Text(text) => Some(*text),
-            Piece::Image(_) | Piece::Document(_) => None,
+            Piece::Image(_) | Piece::Document(_) | Piece::Audio(_) => None,
         })
         .collect();
     match texts.as_deref() {
@@ -363,6 +369,8 @@ fn output<'a>(answer: &ProjectedResult<'a>) -> Output<'a> {
 fn part<'a>(piece: &Piece<'a>) -> wire::Part<'a> {
     match *piece {
         Piece::Text(text) => wire::Part::InputText { text },
+        // The wire's own models take none, so that there is a note in its place already.
+        Piece::Audio(_) => wire::Part::InputText { text: NO_AUDIO },
         Piece::Image(image) => {
             wire::Part::InputImage { detail: "auto", image_url: address(media_type(&image.media_type), &image.source) }
         }

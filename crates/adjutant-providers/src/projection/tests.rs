@@ -50,6 +50,7 @@ fn render(piece: &Piece<'_>) -> String {
         Piece::Text(text) => format!("text {text:?}"),
         Piece::Image(image) => format!("image {}", image.media_type),
         Piece::Document(document) => format!("document {}", document.media_type),
+        Piece::Audio(audio) => format!("audio {}", audio.media_type),
     }
 }
 

@@ -29,6 +29,14 @@ fn provider_is_the_same_when_it_was_stored() {
 }
 
 #[test]
+fn models_of_the_catalogue_are_of_providers_that_are_known() {
+    let known: Vec<String> = Provider::known().map(|it| it.name).collect();
+    for info in adjutant_providers::catalogue::known() {
+        assert!(known.iter().any(|it| it == info.provider()), "{}", info.id);
+    }
+}
+
+#[test]
 fn debug_prints_names_of_headers_when_their_values_may_be_secret() {
     let provider = Provider::new("acme", "https://me:pa55word@a.example").header("x-team-key", "hunter22hunter");
     let printed = format!("{provider:?}");

@@ -177,6 +177,8 @@ fn options(spec: &OptionsSpec) -> Options {
     Options {
         max_output_tokens: spec.max_output_tokens,
         temperature: spec.temperature,
+        top_p: spec.top_p,
+        seed: spec.seed,
         stop: spec.stop.clone(),
         thinking: spec.thinking,
         sequential_calls: spec.sequential_calls,

@@ -40,6 +40,8 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
     if let Some(temperature) = root.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
+    options.top_p = root.field("top_p").map(|it| it.within(0.0, 1.0)).transpose()?;
+    options.seed = root.field("seed").map(|it| it.count()).transpose()?;
     let Some(stop) = root.field("stop") else { return Ok(options) };
     let stops = if stop.value.is_string() { vec![stop.clone()] } else { stop.items()? };
     if stops.is_empty() || stops.len() > MAX_STOPS {

@@ -1,6 +1,6 @@
 //! Reads the content parts of the Chat Completions wire.
 
-use adjutant_llm::{Content, Document, Image, Source};
+use adjutant_llm::{Audio, Content, Document, Image, Source};
 
 use crate::{node::Node, refusal::Refusal};
 
@@ -28,6 +28,18 @@ fn part(part: &Node<'_>) -> Result<Content, Refusal> {
         "image_url" => {
             let (media_type, source) = source(&part.need("image_url")?.need("url")?, "image/*")?;
             Ok(Content::Image(Image { media_type: media_type.into(), source }))
+        }
+        "input_audio" => {
+            let audio = part.need("input_audio")?;
+            let format = audio.need("format")?;
+            if !["wav", "mp3"].contains(&format.text()?) {
+                return Err(format.refuse("Supported values are: 'wav' and 'mp3'."));
+            }
+            let media_type = format!("audio/{}", format.text()?).into();
+            Ok(Content::Audio(Audio {
+                media_type,
+                source: Source::Base64 { data: audio.need("data")?.words()?.into() },
+            }))
         }
         "file" => {
             let file = part.need("file")?;

@@ -110,6 +110,16 @@ pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
     }
 }
 
+pub(super) async fn sampling_asked(subject: &dyn Subject) -> Verdict {
+    let options = Options { top_p: Some(0.5), seed: Some(7), ..Options::default() };
+    let (request, warnings) = asked(subject, hello().options(options)).await?;
+    let told = |what: &str| warnings.iter().any(|it| it.message.starts_with(&format!("{what} was dropped")));
+    for (what, arrived) in [("top_p", request.options.top_p == Some(0.5)), ("seed", request.options.seed == Some(7))] {
+        ensure(arrived != told(what), || format!("{what}: arrived: {arrived}, the warnings are {warnings:?}"))?;
+    }
+    Ok(())
+}
+
 pub(super) async fn limits_asked(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage

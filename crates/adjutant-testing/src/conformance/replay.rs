@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Effort, Entry, Extra, FinishReason, Image, Options, Origin, Reply,
-    Request, Script, Source, Status, Summary, Thinking, UserMessage,
+    Audio, Block, Call, CallId, CallResult, Content, Effort, Entry, Extra, FinishReason, Image, Options, Origin, Reply,
+    Request, Script, Source, Status, Summary, Thinking, UserMessage, WarningKind,
 };
 use serde_json::json;
 
@@ -239,6 +239,20 @@ pub(super) async fn image_result(subject: &dyn Subject) -> Verdict {
     request.entries.push(turn(&reply, seen)?);
     same("the reply", stage.reply(request).await?.text().as_str(), "A pixel.")?;
     pictured(&stage, 1)
+}
+
+pub(super) async fn audio(subject: &dyn Subject) -> Verdict {
+    // A head of a WAV file.
+    const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YQAAAAA=";
+    let stage = HazardStage::new(subject, [Script::new().text("Silence.")]).await?;
+    let sound = Content::Audio(Audio { media_type: "audio/wav".into(), source: Source::Base64 { data: SOUND.into() } });
+    let request = Request::new().user(UserMessage::from(vec![Content::text("What do you hear?"), sound]));
+    let heard = stage.ask(request).await;
+    let marked = heard.warnings().iter().any(|it| it.kind == WarningKind::ContentChanged);
+    same("the reply", heard.reply()?.text().as_str(), "Silence.")?;
+    let sent = stage.sent(0)?.to_string();
+    ensure(sent.contains(SOUND) != marked && sent.contains("What do you hear?"), || format!("what was sent: {sent}"))?;
+    ensure(stage.model.info().inputs.audio || marked, || "a recording was sent to a model that takes none".into())
 }
 
 /// Checks that a picture was sent if the model takes pictures, and not otherwise.

@@ -4,7 +4,7 @@
 //!
 //! Source: Gemini API guide "Thought signatures", section "Validation", August 2026.
 
-use adjutant_llm::{Block, CallResult, Content, Document, Image, Source, Status, Thinking, UserMessage};
+use adjutant_llm::{Audio, Block, CallResult, Content, Document, Image, Source, Status, Thinking, UserMessage};
 use serde_json::{Map, Value};
 
 use super::signs_calls;
@@ -239,6 +239,9 @@ fn content(part: &Node<'_>) -> Result<Content, Refusal> {
     };
     if media_type.starts_with("image/") {
         return Ok(Content::Image(Image { media_type: media_type.into(), source }));
+    }
+    if media_type.starts_with("audio/") {
+        return Ok(Content::Audio(Audio { media_type: media_type.into(), source }));
     }
     let name = data.field("displayName").map(|it| it.text()).transpose()?.map(Into::into);
     Ok(Content::Document(Document { media_type: media_type.into(), name, source }))

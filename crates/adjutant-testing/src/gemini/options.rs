@@ -67,6 +67,8 @@ pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Resul
     if let Some(temperature) = config.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
+    options.top_p = config.field("topP").map(|it| it.within(0.0, 1.0)).transpose()?;
+    options.seed = config.field("seed").map(|it| it.count()).transpose()?;
     let stops = config.field("stopSequences").map(|it| it.items()).transpose()?.unwrap_or_default();
     if stops.len() > MAX_STOPS {
         return Err(Refusal::invalid("The number of stop_sequences must be at most 5."));

@@ -48,6 +48,7 @@ fn options(root: &Node<'_>) -> Result<Options, Refusal> {
     if let Some(temperature) = root.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 1.0)?);
     }
+    options.top_p = root.field("top_p").map(|it| it.within(0.0, 1.0)).transpose()?;
     for stop in root.field("stop_sequences").map(|it| it.items()).transpose()?.unwrap_or_default() {
         let text = stop.text()?;
         if text.trim().is_empty() {

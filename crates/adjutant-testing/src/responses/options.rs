@@ -55,6 +55,7 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
     if let Some(temperature) = root.field("temperature") {
         options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
+    options.top_p = root.field("top_p").map(|it| it.within(0.0, 1.0)).transpose()?;
     if let Some(effort) = root.field("reasoning").and_then(|it| it.field("effort")) {
         options.thinking = Some(effort_of(&effort)?);
     }

@@ -133,6 +133,8 @@ fn options(body: &Value) -> Result<Options, Refusal> {
     let mut options = Options {
         max_output_tokens: asked["num_predict"].as_u64(),
         temperature: asked["temperature"].as_f64(),
+        top_p: asked["top_p"].as_f64(),
+        seed: asked["seed"].as_u64(),
         stop: list(asked, "stop")?.iter().filter_map(|it| Some(it.as_str()?.into())).collect(),
         tool_choice: ToolChoice::Auto,
         ..Options::default()

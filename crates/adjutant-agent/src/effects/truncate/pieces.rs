@@ -104,6 +104,7 @@ fn contents(contents: &[Content], cap: u64) -> Vec<Content> {
         content if Estimate::content(content) <= cap => content.clone(),
         Content::Text { text: long } => Content::text(text(long, cap)),
         Content::Image(_) => Content::text("[a picture was left out: it does not fit the model's window]"),
+        Content::Audio(_) => Content::text("[a recording was left out: it does not fit the model's window]"),
         _ => Content::text("[a document was left out: it does not fit the model's window]"),
     };
     contents.iter().map(one).collect()

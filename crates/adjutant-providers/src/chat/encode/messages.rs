@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     super::{
         details,
-        wire::{self, Address, Assistant, Content, File, Function, Id, ImageUrl, Message, Part, TextPart},
+        wire::{self, Address, Assistant, Content, File, Function, Id, ImageUrl, InputAudio, Message, Part, TextPart},
     },
     Encoder,
 };
@@ -25,6 +25,7 @@ const ATTACHED: &str = "Attached image(s) from tool result:";
 /// The whole result of a call that gave media only.
 const SEE_BELOW: &str = "(see the attached files)";
 const NO_ADDRESSES: &str = "[document omitted: this model takes no addresses of documents]";
+const OTHER_AUDIO: &str = "[recording omitted: this wire takes WAV and MP3 only, in the message]";
 const UNKNOWN_SOURCE: &str = "[content omitted: it comes from where this model cannot get it]";
 const NO_BEGINNING: &str =
     "a reply before the first message of the user was left out: this model takes no such beginning";
@@ -126,7 +127,7 @@ impl Encoder {
                         Some(said) => said.to_mut().extend(["\n", text]),
                     },
                     Piece::Image(_) if self.dialect.result_images => images.push(part(&piece, warnings)),
-                    Piece::Image(_) | Piece::Document(_) => attached.push(part(&piece, warnings)),
+                    Piece::Image(_) | Piece::Document(_) | Piece::Audio(_) => attached.push(part(&piece, warnings)),
                 }
             }
             let said = said.unwrap_or(Cow::Borrowed(if attached.len() > before { SEE_BELOW } else { "" }));
@@ -270,6 +271,15 @@ fn arguments<'a>(args: &Args<'a>) -> Cow<'a, str> {
     }
 }
 
+/// The name of the form of a recording. Source: `input_audio.format` of Chat Completions, openai-python, 2026-08.
+fn format(media_type: &str) -> Option<&'static str> {
+    match media_type.trim().trim_start_matches("audio/") {
+        "wav" | "x-wav" | "wave" => Some("wav"),
+        "mp3" | "mpeg" => Some("mp3"),
+        _ => None,
+    }
+}
+
 fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
     let mut omitted = |text: &'static str| {
         changed(warnings, text);
@@ -283,6 +293,10 @@ fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
             },
             Source::Url { url } => Part::ImageUrl { image_url: ImageUrl { url: Address::Url(url) } },
             _ => omitted(UNKNOWN_SOURCE),
+        },
+        Piece::Audio(audio) => match (&audio.source, format(&audio.media_type)) {
+            (Source::Base64 { data }, Some(format)) => Part::InputAudio { input_audio: InputAudio { data, format } },
+            _ => omitted(OTHER_AUDIO),
         },
         Piece::Document(document) => match &document.source {
             Source::Base64 { data } => Part::File {

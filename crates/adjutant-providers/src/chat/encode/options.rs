@@ -50,6 +50,12 @@ impl<'a> BodyFields<'a> {
         if let Some(temperature) = options.temperature {
             self.add("temperature", &temperature);
         }
+        if let Some(part) = options.top_p {
+            self.add("top_p", &part);
+        }
+        if let Some(seed) = options.seed {
+            self.add("seed", &seed);
+        }
         self.stop(options.stop);
         let tools = self.tools(&options);
         if let Some(effort) = self.effort(options.thinking, &tools) {

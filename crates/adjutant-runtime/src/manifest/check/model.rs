@@ -182,6 +182,8 @@ fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
 pub(super) fn options(check: &mut Check<'_>, options: &OptionsSpec, at: At<'_>) {
     let is_warm = options.temperature.is_none_or(|it| (0.0..=2.0).contains(&it));
     check.must(is_warm, at.key("temperature"), "`temperature` is from 0 to 2");
+    let is_part = options.top_p.is_none_or(|it| (0.0..=1.0).contains(&it));
+    check.must(is_part, at.key("top_p"), "`top_p` is from 0 to 1");
     at_least_one(check, options.max_output_tokens, at, "max_output_tokens");
     for (n, stop) in options.stop.iter().enumerate() {
         check.must(!stop.is_empty(), at.key("stop").item(n), "an empty text ends every reply");
