@@ -4,8 +4,8 @@
 #[path = "hands/escapes.rs"]
 mod escapes;
 #[cfg(target_os = "linux")]
-#[path = "hands/hosts.rs"]
-mod hosts;
+#[path = "hands/listed.rs"]
+mod listed;
 #[cfg(target_os = "linux")]
 #[path = "hands/rows.rs"]
 mod rows;
@@ -14,9 +14,9 @@ mod rows;
 mod who;
 
 #[cfg(target_os = "linux")]
-use hosts::{said, tell};
+use listed::{said, tell};
 
 fn main() {
     #[cfg(target_os = "linux")]
-    hosts::run();
+    listed::run();
 }

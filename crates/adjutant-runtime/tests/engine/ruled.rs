@@ -134,7 +134,7 @@ async fn command_in_the_background_ends_with_the_run() {
     let begun = run(&engine).await;
     assert_eq!(begun.calls[0].result.status, Status::Ok, "{}", result(&begun, 0));
     let asked = run(&engine).await;
-    assert!(result(&asked, 0).contains("ended"), "{}", result(&asked, 0));
+    assert!(result(&asked, 0).contains("[stopped]"), "{}", result(&asked, 0));
 }
 
 #[tokio::test]
