@@ -41,6 +41,7 @@ pub struct Inputs {
     /// Documents.
     pub documents: bool,
     /// Recordings of sound.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub audio: bool,
 }
 

@@ -3,9 +3,9 @@
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use adjutant_llm::{
-    Block, BlockKind, Cache, Call, CallId, CallResult, Content, Custom, Document, Edit, Effort, Entry, EntryId, Error,
-    ErrorKind, FinishReason, Format, Image, Inputs, LongPrice, ModelInfo, NanoUsd, OpenTurn, Options, Origin, Price,
-    RateLimits, Reply, Request, RequestOption, Source, Status, Stored, Summary, Terminate, Thinking, ToolChoice,
+    Audio, Block, BlockKind, Cache, Call, CallId, CallResult, Content, Custom, Document, Edit, Effort, Entry, EntryId,
+    Error, ErrorKind, FinishReason, Format, Image, Inputs, LongPrice, ModelInfo, NanoUsd, OpenTurn, Options, Origin,
+    Price, RateLimits, Reply, Request, RequestOption, Source, Status, Stored, Summary, Terminate, Thinking, ToolChoice,
     ToolDecl, Transcript, Turn, Usage, UserMessage, View, Warning, WarningKind,
 };
 use proptest::prelude::*;
@@ -74,6 +74,10 @@ fn content_reads_back_when_it_is_stored() {
     check(
         Content::Image(image),
         json!({"type": "image", "media_type": "image/png", "source": {"kind": "base64", "data": "AA=="}}),
+    );
+    check(
+        Content::Audio(Audio { media_type: "audio/wav".into(), source: data.clone() }),
+        json!({"type": "audio", "media_type": "audio/wav", "source": {"kind": "base64", "data": "AA=="}}),
     );
     let url = Source::Url { url: "https://example.com/a".into() };
     check(url.clone(), json!({"kind": "url", "url": "https://example.com/a"}));
@@ -297,7 +301,7 @@ fn model_info_reads_back_when_it_is_stored() {
         }),
     );
     let info = ModelInfo {
-        inputs: Inputs { images: true, documents: true },
+        inputs: Inputs { images: true, documents: true, audio: true },
         refuses: vec![RequestOption::Temperature],
         price: Some(Price::dollars(1.0, 2.0, 0.1, 1.25)),
         ..ModelInfo::new("vendor/model")
@@ -319,6 +323,8 @@ fn request_reads_back_when_it_is_stored() {
     check(options.clone(), shape.clone());
     check(Options::default(), json!({}));
     let all = Options {
+        top_p: Some(0.9),
+        seed: Some(7),
         thinking: Some(Effort::Max),
         tool_choice: ToolChoice::Named("look".into()),
         sequential_calls: true,
@@ -329,7 +335,7 @@ fn request_reads_back_when_it_is_stored() {
         ..Options::default()
     };
     let named = json!({
-        "thinking": "max", "tool_choice": {"named": "look"}, "sequential_calls": true, "cache": "long",
+        "top_p": 0.9, "seed": 7, "thinking": "max", "tool_choice": {"named": "look"}, "sequential_calls": true, "cache": "long",
         "format": {"name": "f", "schema": {}}, "cache_key": "k", "server_tools": [{"type": "web"}]
     });
     check(all, named);

@@ -36,7 +36,7 @@ pub trait Oracle: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What the vendor refuses.
-    fn read(&self, received: &Received) -> Result<(Request, Box<dyn Answer>), Refusal>;
+    fn read(&self, received: &Received) -> Result<(Request, Box<dyn Speaker>), Refusal>;
 
     /// The vendor's error, as a body and as a frame of a stream.
     fn error(&self, refusal: &Refusal) -> Value;
@@ -48,7 +48,7 @@ pub trait Oracle: fmt::Debug + Send + Sync {
 }
 
 /// Writes one answer.
-pub trait Answer: Send {
+pub trait Speaker: Send {
     /// Takes a chunk of the served model, and adds the frames that it becomes.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub trait Answer: Send {
 
 /// An answer between the encoders of the four wires.
 pub(crate) struct Foreign {
-    pub(crate) answer: Box<dyn Answer>,
+    pub(crate) answer: Box<dyn Speaker>,
     pub(crate) oracle: Arc<dyn Oracle>,
 }
 

@@ -8,7 +8,7 @@ use adjutant_llm::{
 };
 use adjutant_testing::{
     Received,
-    oracle::{Answer, Body, Frame, History, Oracle, Refusal, call},
+    oracle::{Body, Frame, History, Oracle, Refusal, Speaker, call},
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ impl Oracle for OllamaServer {
         "/api/chat"
     }
 
-    fn read(&self, received: &Received) -> Result<(Request, Box<dyn Answer>), Refusal> {
+    fn read(&self, received: &Received) -> Result<(Request, Box<dyn Speaker>), Refusal> {
         let body = received.json();
         let model = body["model"].as_str().filter(|it| !it.is_empty()).ok_or_else(|| bad("model is required"))?;
         if body.get("stream") == Some(&Value::Bool(false)) {
@@ -212,7 +212,7 @@ impl Writer {
     }
 }
 
-impl Answer for Writer {
+impl Speaker for Writer {
     fn chunk(&mut self, chunk: &Chunk, body: &mut Body) -> Result<(), Refusal> {
         match chunk {
             Chunk::Open { block, kind: BlockKind::Text } => self.open = Some((*block, "content", false)),
