@@ -17,7 +17,8 @@ pub struct Identity {
     pub name: Arc<str>,
     /// The name that the agent was configured under.
     pub config_name: Arc<str>,
-    /// The names from the root agent to this one, joined by slashes.
+    /// The names from the root agent to this one, joined by slashes. If agents of other processes asked for the run, their
+    /// names stand before it, each with a `>` behind it.
     pub path: Arc<str>,
     /// The thread of the agent that opened this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -117,12 +117,11 @@ impl Tool for PeerTool {
             Some(session) => return Err(wrong(format!("no call has the session {session:?}"))),
             None if args.prompt.trim().is_empty() => return Err(wrong("the prompt is empty".to_owned())),
             None => {
-                admit(peer, &path, &left)?;
-                let id = self.world.id();
-                let is_new = &mut is_new;
+                let (id, is_new) = (self.world.id(), &mut is_new);
                 cx.once("session", || {
                     *is_new = true;
-                    async move { Ok(format!("{SESSION}{id:032x}")) }
+                    let admitted = admit(peer, &path, &left);
+                    async move { admitted.map(|()| format!("{SESSION}{id:032x}")) }
                 })
                 .await?
             }
@@ -146,7 +145,7 @@ impl Tool for PeerTool {
     }
 }
 
-/// Refuses what the peer would refuse, before anything is noted.
+/// Refuses what the peer would refuse, and what nothing is left for.
 fn admit(peer: &Peer, path: &[Arc<str>], left: &Caps) -> Result<(), ToolError> {
     let refuse = |why: String| Err(ToolError::new(ToolErrorKind::Denied, format!("{} is not asked: {why}", peer.name)));
     if path.len() > MAX_PEER_DEPTH {
@@ -209,13 +208,14 @@ impl LeftCall {
         let (peer, request) = (Arc::clone(&self.peer), again(self.request.take()?));
         Some(async move {
             loop {
-                if let Ok(found) = peer.find(false).await
-                    && found.control(request.session.as_deref(), Control::Stop {}).await.is_ok()
-                    && let Ok(reply) = found.prompt(request.clone()).await
-                {
-                    return reply;
+                if let Ok(found) = peer.find(false).await {
+                    let stopped = found.control(request.session.as_deref(), Control::Stop {}).await;
+                    // It may have ended, or be just about to begin: then it is stopped the next time.
+                    let is_there = matches!(stopped.map_err(|error| error.kind()), Ok(()) | Err(ErrorKind::Conflict));
+                    if is_there && let Ok(Ok(reply)) = timeout(LOOK * 4, found.prompt(request.clone())).await {
+                        return reply;
+                    }
                 }
-                // It may be just about to begin.
                 sleep(LOOK).await;
             }
         })
