@@ -56,7 +56,9 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BUNDLE.len() as u64).read_to_end(&mut head));
     match read {
-        Ok(_) if head == BUNDLE => Ok(vec![bundle::inspect(path).map_err(|error| of_runtime(&error))?]),
+        Ok(_) if head == BUNDLE => {
+            Ok(vec![bundle::inspect(path, &bundle::ImportOptions::new()).map_err(|error| of_runtime(&error))?])
+        }
         _ => Ok(vec![of_manifest(path)?]),
     }
 }

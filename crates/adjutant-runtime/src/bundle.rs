@@ -1,5 +1,8 @@
 //! An agent in one file: what it is made of and what it remembers, to be carried to another folder or machine. No secret,
-//! process, log or address is in it.
+//! process, log or address is in it, and no path of where it was but those that it needs.
+//!
+//! Its context, skills, data and working folder go along, and so do the programs of tools that lie beside its manifest. Other
+//! programs are looked for where it arrives, and pinned there anew unless the manifest pins them.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -10,6 +13,7 @@
 
 mod list;
 mod read;
+mod settle;
 mod write;
 
 use std::sync::Arc;
@@ -17,8 +21,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use read::{Import, import, inspect};
-pub use write::{Exported, export};
+use crate::workspace::TOOLS;
+
+pub use read::{Import, ImportOptions, import, inspect};
+pub use write::{ExportOptions, Exported, export};
 
 /// The version of the format that is written, and the newest that is read.
 const VERSION: u32 = 1;
@@ -34,7 +40,9 @@ const MAX_FILES: usize = 100_000;
 /// The files that make up an agent, directly in its folder.
 const OWN_FILES: [&str; 2] = ["agent.json", "prepared.json"];
 /// The folders whose files go along.
-const FOLDERS: [&str; 4] = ["context", "skills", "state", "work"];
+const FOLDERS: [&str; 5] = ["context", "skills", STATE, TOOLS, "work"];
+/// The folder of sessions, memories, boards and notes.
+const STATE: &str = "state";
 
 /// The second line.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -42,12 +42,13 @@ pub use agent::{
 };
 pub use amount::{Bytes, Span};
 pub use load::Loaded;
+pub(crate) use load::with_fields;
 pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec};
 pub use parts::PartNames;
 pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, OnRestart, SessionSpec, StoreKind, StoreSpec};
 pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
-pub use resource::{DataSpec, ImageSpec, PeerSpec};
+pub use resource::{DataSpec, PeerSpec};
 pub use schema::schema;
 pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
@@ -75,9 +76,6 @@ pub struct Manifest {
     /// Words that an operator finds it by.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The image that it was taken from, which is kept and compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<ImageSpec>,
     /// The agent that prompts go to; the only one if there is one.
     pub entry_agent: Arc<str>,
     /// The agents, each with a name of its own.

@@ -1,23 +1,18 @@
 //! Provenance: which bytes an agent is made of. Whether they are still the same, its workspace tells.
 
 mod digest;
-mod reference;
 
 use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use digest::{digest_of, hex, pin_program};
-pub use reference::ImageReference;
 
 /// The record of the bytes that an agent is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Provenance {
-    /// The image that it was taken from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<ImageReference>,
     /// Every file: of the manifest, what the agents are told, data, skills, programs.
     pub files: Vec<PinnedFile>,
 }
@@ -62,10 +57,9 @@ pub enum FileKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The role of the file for the agent; none for the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<FileKind>,
-    /// The path of the file, as in its `PinnedFile`; the reference for the image.
+    /// The role of the file for the agent.
+    pub kind: FileKind,
+    /// The path of the file, as in its `PinnedFile`.
     pub path: PathBuf,
     /// The difference that was found.
     pub what: Difference,
@@ -87,8 +81,8 @@ pub enum Difference {
 }
 
 impl Provenance {
-    pub(crate) fn new(image: Option<ImageReference>, files: Vec<PinnedFile>) -> Self {
-        Self { image, files }
+    pub(crate) fn new(files: Vec<PinnedFile>) -> Self {
+        Self { files }
     }
 
     /// Takes another program for the one that the agent runs in.
@@ -109,7 +103,7 @@ impl Finding {
     ///
     /// The manifest's own files were read already, and files of data are the agent's to change.
     pub fn forbids_start(&self) -> bool {
-        !matches!(self.kind, Some(FileKind::Manifest | FileKind::Data))
+        !matches!(self.kind, FileKind::Manifest | FileKind::Data)
     }
 }
 
@@ -131,13 +125,12 @@ impl FileKind {
 impl fmt::Display for Finding {
     /// `the tool /usr/bin/jq was changed`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind.map_or("image", FileKind::word);
         let what = match self.what {
             Difference::Changed => "was changed",
             Difference::Missing => "is missing",
             Difference::Extra => "was added",
             Difference::NotExecutable => "cannot be executed",
         };
-        write!(f, "the {kind} file {} {what}", self.path.display())
+        write!(f, "the {} file {} {what}", self.kind.word(), self.path.display())
     }
 }

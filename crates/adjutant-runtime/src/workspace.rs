@@ -26,7 +26,7 @@ use crate::{
 
 pub use changes::Changes;
 pub use lock::Lock;
-pub(crate) use prepare::{clear, prepare};
+pub(crate) use prepare::{TOOLS, clear, is_carried, prepare};
 pub use update::UpdateFile;
 
 /// The folder of one agent.
@@ -43,6 +43,7 @@ pub use update::UpdateFile;
 /// | `life.lock` | locked by whoever prepares, starts or removes it, meanwhile |
 /// | `.update/`, `.former/`, `updated.json` | an update that the next start puts in its place; what it took the place of, until a start has succeeded; how the last one ended |
 /// | `context/`, `skills/` | copies of the files that the agents are told |
+/// | `tools/` | programs of an agent that was carried here in a file |
 /// | `work/` | the working folder, with the files of `data` |
 /// | `state/` | sessions, memories, boards, notes |
 /// | `tmp/`, `logs/` | temporary files; logs, rotated |

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use adjutant::runtime::{Entry, ErrorKind, Trust, bundle};
+use adjutant::runtime::{
+    Entry, ErrorKind, Trust,
+    bundle::{self, ExportOptions, ImportOptions},
+};
 use serde_json::json;
 
-use super::place::AgentFolder;
+use super::{create::value_of, place::AgentFolder};
 use crate::{
     amount::grouped,
     args::agent::{Export, Import},
@@ -27,7 +30,9 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     let file = args.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.adjutant-agent", stem(&entry))));
     let to = file.clone();
     let (name, word) = (plain::line(&entry.name), plain::word(&entry.name));
-    let exported = tokio::task::spawn_blocking(move || bundle::export(&entry, &to)).await;
+    let options = ExportOptions::new();
+    let options = if args.without_state { options.without_state() } else { options };
+    let exported = tokio::task::spawn_blocking(move || bundle::export(&entry, &to, &options)).await;
     let exported = exported.map_err(|error| Problem::new(Exit::Failed, "the export broke off").cause(&error))?;
     let exported = exported.map_err(|error| match error.kind() {
         ErrorKind::Conflict => {
@@ -36,9 +41,11 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
         _ => of_runtime(&error),
     })?;
     exported.skipped.iter().for_each(|path| tell(&format!("warning: stays behind: {}", plain::line(path))));
+    exported.needed.iter().for_each(|what| tell(&format!("needed where it is imported: {}", plain::line(what))));
     let text = if args.json {
         plain::json_line(json!({
             "agent": name, "file": file, "files": exported.files, "bytes": exported.bytes, "skipped": exported.skipped,
+            "needed": exported.needed,
         }))
     } else {
         let [files, bytes] = [exported.files as u64, exported.bytes].map(grouped);
@@ -70,13 +77,21 @@ async fn prepare(place: &AgentFolder, entry: &Entry) -> Result<(), Problem> {
 /// Reads an agent from a file.
 pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, Path::new("."));
+    let mut options = ImportOptions::new();
+    options.name = args.name.as_deref().map(Into::into);
+    options.root.clone_from(&args.root);
+    options.set = args.set.iter().map(|(field, value)| (field.clone(), value_of(value))).collect();
     let import = || {
-        let (home, file, name) = (place.home.clone(), args.file.clone(), args.name.clone());
+        let (home, file, options) = (place.home.clone(), args.file.clone(), options.clone());
         let trust = Trust::Store(place.trusted.clone());
-        let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref(), &trust));
+        let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, &options, &trust));
         async { imported.await.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error)) }
     };
-    let command = place.command(&format!("agent import {}", plain::word(&args.file.to_string_lossy())));
+    let mut words = format!("agent import {}", plain::word(&args.file.to_string_lossy()));
+    let root = args.root.iter().map(|root| ("--root", root.to_string_lossy().into_owned()));
+    let set = args.set.iter().map(|(field, value)| ("--set", format!("{field}={value}")));
+    root.chain(set).for_each(|(option, value)| words += &format!(" {option} {}", plain::word(&value)));
+    let command = place.command(&words);
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     let imported = match import().await? {
         Ok(imported) => imported,

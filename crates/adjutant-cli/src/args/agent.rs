@@ -317,7 +317,7 @@ pub(crate) struct Provenance {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// Compares them with what is there now; the exit code is 1 if something that runs was changed.
+    /// Compares them with what is there now; the exit code is 1 if anything is not as it was.
     #[arg(long)]
     pub(crate) verify: bool,
 
@@ -326,7 +326,7 @@ pub(crate) struct Provenance {
     pub(crate) json: bool,
 }
 
-/// Writes a stopped agent with its sessions into one file, without secrets.
+/// Writes a stopped agent into one file, with its sessions, skills and the programs beside its manifest, without secrets.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     #[command(flatten)]
@@ -336,12 +336,16 @@ pub(crate) struct Export {
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
+    /// Leaves sessions, memories, boards and notes behind.
+    #[arg(long)]
+    pub(crate) without_state: bool,
+
     /// One JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Reads an agent from a file that `export` wrote. It gets a new id.
+/// Reads an agent from a file that `export` wrote. It gets a new id, and needs nothing of where it was.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file.
@@ -351,6 +355,15 @@ pub(crate) struct Import {
     /// Another name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+
+    /// The folder that stands for that of the manifest, for toolboxes that work in folders beside it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+
+    /// A single field of the manifest, as `process_tools.jq.binary=/usr/bin/jq`; may be given several times. The value is JSON,
+    /// or else a text.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
+    pub(crate) set: Vec<(String, String)>,
 
     /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys; with a digest, only
     /// that.

@@ -466,7 +466,7 @@ impl Life {
     fn verified(&self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Error> {
         let host = self.launcher.host();
         let accepts = self.launcher.host_change() == HostChange::Accept;
-        let is_host = |finding: &Finding| finding.kind == Some(FileKind::Host);
+        let is_host = |finding: &Finding| finding.kind == FileKind::Host;
         let mut findings = prepared.provenance.verify(&self.workspace);
         findings.retain(|finding| finding.forbids_start() && !(accepts && is_host(finding)));
         if !findings.is_empty() {
@@ -482,7 +482,8 @@ impl Life {
         if same {
             return Ok(Arc::clone(prepared));
         }
-        if !accepts {
+        // One that was carried here has none yet.
+        if !accepts && known.is_some() {
             let message = format!("the host {} is not the one that the agent was made for", host.display());
             return Err(Error::new(ErrorKind::Config, message));
         }

@@ -23,13 +23,10 @@ pub(super) struct FoundFiles {
     pub(super) skipped: Vec<String>,
 }
 
-/// The files of an agent.
-pub(super) fn find(workspace: &Workspace) -> Result<FoundFiles, Error> {
+/// The files of an agent in its folders, but for those of a folder that stays.
+pub(super) fn find(workspace: &Workspace, stays: Option<&str>) -> Result<FoundFiles, Error> {
     let mut found = FoundFiles::default();
-    for name in OWN_FILES {
-        found.add(workspace.root(), name)?;
-    }
-    for folder in FOLDERS {
+    for folder in FOLDERS.into_iter().filter(|folder| Some(*folder) != stays) {
         found.walk(workspace.root(), folder, 0)?;
     }
     Ok(found)
@@ -153,7 +150,15 @@ mod tests {
 
     #[test]
     fn names_are_refused_when_they_would_lie_elsewhere_or_are_none_of_an_agent() {
-        for path in ["agent.json", "prepared.json", "work/a", "work/.git/config", "state/agent.db-wal", "skills/a/b"] {
+        for path in [
+            "agent.json",
+            "prepared.json",
+            "tools/a/b",
+            "work/a",
+            "work/.git/config",
+            "state/agent.db-wal",
+            "skills/a/b",
+        ] {
             refused(path, None);
         }
         let elsewhere = ["/etc/passwd", "../x", "work/../../x", "work//x", "work/./x", "work/", "", ".", "work/.."];

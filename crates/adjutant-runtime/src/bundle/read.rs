@@ -1,9 +1,10 @@
 //! Reads an agent from one file that nobody vouches for: nothing of it is unpacked before all of it was checked.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -11,15 +12,14 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, DIGEST_LINE, FOLDERS, List, ListedFile, MAGIC, MAX_LIST, VERSION, list};
+use super::{DIGEST, DIGEST_LINE, FOLDERS, List, ListedFile, MAGIC, MAX_LIST, VERSION, list, settle::settle};
 use crate::{
     error::{Error, ErrorKind},
-    files::{Sync, make_folder, open_regular, private, read_json, remove_folder, storage, sync_folder, write_json},
+    files::{make_folder, open_regular, private, remove_folder, storage, sync_folder},
     home::Home,
-    manifest::needs,
-    trust::{Reach, Trust, reach},
+    trust::Trust,
     wants::Wants,
-    workspace::{AgentFile, Lock, Prepared, Workspace},
+    workspace::{Lock, Workspace},
 };
 
 /// The greatest file that is read: 16 GiB.
@@ -41,27 +41,67 @@ pub struct Import {
     pub wants: Wants,
 }
 
-/// Reads an agent from a file into a folder of agents, under a new id, and under another name if one is given.
+/// What is another thing where an agent arrives.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ImportOptions {
+    /// Another name.
+    pub name: Option<Arc<str>>,
+    /// The folder that stands for that of the manifest, for toolboxes that work in folders beside it.
+    pub root: Option<PathBuf>,
+    /// Single fields of the manifest, by their dotted paths, as `process_tools.jq.binary`.
+    pub set: BTreeMap<String, Value>,
+}
+
+impl ImportOptions {
+    /// All as it was.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives it another name.
+    #[must_use]
+    pub fn name(self, name: impl Into<Arc<str>>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Names the folder that stands for that of the manifest: toolboxes that worked beside that work there.
+    #[must_use]
+    pub fn root(self, root: impl Into<PathBuf>) -> Self {
+        Self { root: Some(root.into()), ..self }
+    }
+
+    /// Sets a single field of the manifest, by its dotted path.
+    #[must_use]
+    pub fn set(mut self, field: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.set.insert(field.into(), value.into());
+        self
+    }
+}
+
+/// Reads an agent from a file into a folder of agents, under a new id, with what is another thing here.
 ///
-/// Nobody vouches for the file: an agent that wants anything is only let in if `trust` says so.
+/// Nothing of where it was exported is needed but what its bundle says: programs that lay elsewhere are looked for here. Nobody vouches for the file: an agent that wants anything is only let in if `trust` says so.
 ///
 /// # Errors
-/// `Untrusted`, with all that it wants, if that is not trusted; `Invalid` if the file is damaged, of a newer version, or holds what no agent has; `Exists` if there is an agent of the
-/// name; `Busy` if another import is under way; `Storage` if it cannot be read or unpacked.
-pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Result<Import, Error> {
+/// `Untrusted`, with all that it wants, if that is not trusted; `Invalid` if the file is damaged, of a newer version, or holds
+/// what no agent has; `Pull` if a program is not here or not what the manifest pins; `Exists` if there is an agent of the name;
+/// `Busy` if another import is under way; `Storage` if it cannot be read or unpacked.
+pub fn import(home: &Home, from: &Path, options: &ImportOptions, trust: &Trust) -> Result<Import, Error> {
     let mut bundle = Bundle::open(from)?;
     list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
     home.make()?;
     let lock = Lock::take(&home.root().join("import.lock"))?;
     clean(home)?;
-    let name: Arc<str> = name.map_or_else(|| Arc::clone(&bundle.list.agent), Arc::from);
+    let name: Arc<str> = options.name.clone().unwrap_or_else(|| Arc::clone(&bundle.list.agent));
     if home.entries()?.all.iter().any(|entry| entry.name == name) {
         let text = format!("there is an agent of this name already: {name}; hint: --name gives it another one");
         return Err(Error::new(ErrorKind::Exists, text));
     }
     let id = Uuid::now_v7();
     let part = home.root().join(format!("{PART}{id}"));
-    let done = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
+    let settled = || settle(&part, id, &name, options).map_err(|error| within(from, &error));
+    let done = bundle.unpack(&part).and_then(|()| settled());
     let done = done.and_then(|()| {
         let wants = Wants::of_agent(&Workspace::at(&part))?;
         trust.admit(&wants.clone().with_content(&bundle.digest))?;
@@ -83,12 +123,13 @@ pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Re
 ///
 /// # Errors
 /// As [`import`].
-pub fn inspect(from: &Path) -> Result<Wants, Error> {
+pub fn inspect(from: &Path, options: &ImportOptions) -> Result<Wants, Error> {
     let mut bundle = Bundle::open(from)?;
     list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
     let (id, name) = (Uuid::now_v7(), Arc::clone(&bundle.list.agent));
     let part = std::env::temp_dir().join(format!("adjutant{PART}{id}"));
-    let settled = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
+    let settled = || settle(&part, id, &name, options).map_err(|error| within(from, &error));
+    let settled = bundle.unpack(&part).and_then(|()| settled());
     let wants = settled.and_then(|()| Wants::of_agent(&Workspace::at(&part)));
     let wants = wants.map(|wants| wants.with_content(&bundle.digest));
     remove_folder(&part)?;
@@ -225,70 +266,6 @@ fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>>
     file.take(DIGEST_LINE + 1).read_to_end(&mut line)?;
     let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok((line == format!("{DIGEST}{hex}\n").into_bytes()).then_some(hex))
-}
-
-/// Gives the agent its new id and its name, and sees that nothing in it points out of its folder.
-fn settle(folder: &Path, id: Uuid, name: &str) -> Result<(), Error> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > 64 || !name.chars().all(is_word) {
-        let text = format!("an agent cannot have this name: {name:?}: letters, digits, `_` and `-`, 64 at most");
-        return Err(Error::new(ErrorKind::Invalid, text));
-    }
-    let (agent, prepared) = (folder.join("agent.json"), folder.join("prepared.json"));
-    let created_ms = read_json::<Value>(&agent)?["created_ms"].as_u64().unwrap_or_default();
-    let mut made: Prepared = read_json(&prepared).map_err(|error| {
-        Error::new(ErrorKind::Invalid, "prepared.json holds no manifest that can be read").with_source(error)
-    })?;
-    if let Some(problem) = reach(&made.resolved.manifest).into_iter().find_map(outside) {
-        return Err(Error::new(
-            ErrorKind::Invalid,
-            format!("prepared.json points out of the agent's folder: {problem}"),
-        ));
-    }
-    made.resolved.manifest.name = name.into();
-    // There is one manifest, the one that runs; and what it needs is told by it, not by what stands beside it.
-    made.resolved.needs = needs(&made.resolved.manifest);
-    write_json(&prepared, &made, Sync::Disk)?;
-    let resolved = Arc::new(made.resolved);
-    write_json(&agent, &AgentFile { id, created_ms, resolved }, Sync::Disk)
-}
-
-/// Returns the part of a manifest that would lie outside its agent's folder, if there is one.
-fn outside(reach: Reach<'_>) -> Option<String> {
-    match reach {
-        Reach::Copied(path) | Reach::Inside(path) => (!is_inside(path)).then(|| path.display().to_string()),
-        // It does not mean the folder of the agent, wherever it points.
-        Reach::Root(path) => {
-            let hint = "without `root`, a toolbox works in the agent's own folder";
-            Some(format!("{}, the `root` of a toolbox; hint: {hint}", path.display()))
-        }
-        Reach::Program(tool) => {
-            // A name is looked for in PATH; what is between means another file in each folder.
-            let is_name = tool.binary.components().count() == 1 && is_inside(&tool.binary);
-            if !is_name && !is_place(&tool.binary) {
-                return Some(format!("{}, the program of a tool", tool.binary.display()));
-            }
-            let mut reached = tool.sandbox.read.iter().chain(&tool.sandbox.write);
-            let wrong = reached.find(|path| !is_place(path))?;
-            Some(format!("{}, what the program of a tool reaches", wrong.display()))
-        }
-        Reach::Provider(_)
-        | Reach::Options(..)
-        | Reach::Peer(_)
-        | Reach::Database(_)
-        | Reach::Commands(..)
-        | Reach::Pages(_) => None,
-    }
-}
-
-/// True if a path means the same for every process: below these folders, none does.
-fn is_place(path: &Path) -> bool {
-    let is_shifty = ["/proc", "/dev"].iter().any(|it| path.starts_with(it));
-    path.is_absolute() && !is_shifty && !path.components().any(|it| it == Component::ParentDir)
-}
-
-fn is_inside(path: &Path) -> bool {
-    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 /// Says in which file it was found.

@@ -9,13 +9,36 @@ use std::{
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, List, ListedFile, MAGIC, VERSION, list};
+use super::{DIGEST, List, ListedFile, MAGIC, STATE, VERSION, list};
 use crate::{
     error::{Error, ErrorKind},
-    files::{open_regular, private, storage},
+    files::{open_regular, private, read_json, storage},
     home::Entry,
-    workspace::Lock,
+    manifest::{Manifest, ToolboxChoice},
+    provenance::{FileKind, digest_of},
+    workspace::{AgentFile, Lock, Prepared, TOOLS, Workspace},
 };
+
+/// What goes along when an agent is exported.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// True if sessions, memories, boards and notes stay.
+    pub without_state: bool,
+}
+
+impl ExportOptions {
+    /// All goes along.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Leaves sessions, memories, boards and notes behind: the agent begins without a memory where it arrives.
+    #[must_use]
+    pub fn without_state(self) -> Self {
+        Self { without_state: true }
+    }
+}
 
 /// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +50,17 @@ pub struct Exported {
     pub bytes: u64,
     /// Files that stayed: links, pipes, devices, and those whose names cannot be carried.
     pub skipped: Vec<String>,
+    /// What it needs where it arrives: programs and files of command lines that do not lie beside its manifest, and folders of
+    /// toolboxes.
+    pub needed: Vec<String>,
 }
 
 /// Writes an agent into one file, which must not be there yet. The agent must be prepared and must not run.
 ///
 /// # Errors
-/// `Conflict` if it runs or is not prepared, `Exists` if there is such a file, `Storage` if something cannot be read or
-/// written.
-pub fn export(entry: &Entry, to: &Path) -> Result<Exported, Error> {
+/// `Conflict` if it runs or is not prepared, `Exists` if there is such a file, `Pull` if a program is not what was pinned,
+/// `Storage` if something cannot be read or written.
+pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Exported, Error> {
     let workspace = &entry.workspace;
     if !workspace.file("prepared.json").is_file() {
         return Err(Error::new(ErrorKind::Conflict, format!("the agent {} is not prepared", entry.name)));
@@ -49,15 +75,20 @@ pub fn export(entry: &Entry, to: &Path) -> Result<Exported, Error> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(Error::new(ErrorKind::Exists, format!("there is a file already: {}", to.display())));
     }
-    let found = list::find(workspace)?;
+    let found = list::find(workspace, options.without_state.then_some(STATE))?;
+    let mut carried = Carried::of(workspace)?;
+    let kept = found.files.into_iter().map(|listed| (FileSource::File(workspace.root().join(&listed.path)), listed));
+    carried.files.extend(kept);
+    let (sources, files): (Vec<FileSource>, Vec<ListedFile>) = carried.files.into_iter().unzip();
     let exported = Exported {
-        files: found.files.len(),
-        bytes: found.files.iter().map(|file| file.size).sum(),
+        files: files.len(),
+        bytes: files.iter().map(|file| file.size).sum(),
         skipped: found.skipped,
+        needed: carried.needed,
     };
-    let list = List { agent: entry.name.clone(), id: entry.id, files: found.files };
+    let list = List { agent: entry.name.clone(), id: entry.id, files };
     let beside = beside(to);
-    let written = write(workspace.root(), &list, &beside).and_then(|()| {
+    let written = write(&sources, &list, &beside).and_then(|()| {
         // Unlike a rename, a link does not replace what somebody else made meanwhile.
         fs::hard_link(&beside, to).or_else(|_| fs::rename(&beside, to)).map_err(|error| storage("write", to, error))
     });
@@ -90,14 +121,17 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-fn write(root: &Path, list: &List, to: &Path) -> Result<(), Error> {
+fn write(sources: &[FileSource], list: &List, to: &Path) -> Result<(), Error> {
     let wrong = |error| storage("write", to, error);
     let file = private(OpenOptions::new().write(true).create_new(true)).open(to).map_err(wrong)?;
     let mut out = Hashed { to: BufWriter::new(file), digest: Sha256::new() };
     let text = serde_json::to_string(list).map_err(|error| wrong(error.into()))?;
     write!(out, "{MAGIC}{VERSION}\n{text}\n").map_err(wrong)?;
-    for listed in &list.files {
-        copy(root, listed, &mut out)?;
+    for (source, listed) in sources.iter().zip(&list.files) {
+        match source {
+            FileSource::Bytes(bytes) => out.write_all(bytes).map_err(wrong)?,
+            FileSource::File(path) => copy(path, listed, &mut out)?,
+        }
     }
     let digest = out.digest.finalize();
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -105,12 +139,100 @@ fn write(root: &Path, list: &List, to: &Path) -> Result<(), Error> {
     ended.and_then(|file| file.sync_all()).map_err(wrong)
 }
 
-fn copy(root: &Path, listed: &ListedFile, out: &mut impl Write) -> Result<(), Error> {
-    let path = root.join(&listed.path);
-    let file: File = open_regular(&path)?;
-    let copied = io::copy(&mut file.take(listed.size), out).map_err(|error| storage("copy", &path, error))?;
+fn copy(path: &Path, listed: &ListedFile, out: &mut impl Write) -> Result<(), Error> {
+    let file: File = open_regular(path)?;
+    let copied = io::copy(&mut file.take(listed.size), out).map_err(|error| storage("copy", path, error))?;
     if copied == listed.size {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Storage, format!("{} was changed while it was read", path.display())))
+}
+
+/// Where the bytes of a file come from.
+enum FileSource {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+}
+
+/// What an agent is, with paths that mean the same everywhere, and the programs that it brings along.
+#[derive(Default)]
+struct Carried {
+    files: Vec<(FileSource, ListedFile)>,
+    needed: Vec<String>,
+}
+
+impl Carried {
+    fn of(workspace: &Workspace) -> Result<Self, Error> {
+        let (agent, mut made): (AgentFile, Prepared) =
+            (workspace.agent()?, read_json(&workspace.file("prepared.json"))?);
+        let folder = made.resolved.sources.first().and_then(|source| source.parent()).map(Path::to_owned);
+        let folder = folder.as_deref().filter(|folder| folder.is_absolute());
+        let mut carried = Self::default();
+        carried.programs(&mut made.resolved.manifest, &agent.resolved.manifest, folder)?;
+        carried.roots(&mut made.resolved.manifest, folder);
+        for source in &mut made.resolved.sources {
+            let inner = folder.and_then(|folder| source.strip_prefix(folder).ok()).map(Path::to_owned);
+            *source = inner.or_else(|| source.file_name().map(PathBuf::from)).unwrap_or_default();
+        }
+        // What lies elsewhere is pinned anew where it arrives.
+        let is_copy = |kind: FileKind| !matches!(kind, FileKind::Manifest | FileKind::Tool | FileKind::Host);
+        made.provenance.files.retain(|file| is_copy(file.kind));
+        let agent = AgentFile { resolved: made.resolved.clone().into(), ..agent };
+        let texts =
+            [("prepared.json", serde_json::to_vec_pretty(&made)), ("agent.json", serde_json::to_vec_pretty(&agent))];
+        for (name, text) in texts {
+            let text = text.map_err(|error| storage("write", Path::new(name), error.into()))?;
+            let listed = ListedFile { path: name.to_owned(), size: text.len() as u64, executable: false };
+            carried.files.insert(0, (FileSource::Bytes(text), listed));
+        }
+        Ok(carried)
+    }
+
+    /// Programs beside the manifest go along; the bytes of others are pinned as the manifest said, before it was prepared.
+    fn programs(&mut self, made: &mut Manifest, told: &Manifest, folder: Option<&Path>) -> Result<(), Error> {
+        for tool in &mut made.process_tools {
+            let absolute =
+                tool.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_file());
+            self.needed.extend(
+                absolute.map(|path| format!("{}, in the command line of the tool {}", path.display(), tool.name)),
+            );
+            let reached = tool.sandbox.read.iter().chain(&tool.sandbox.write);
+            self.needed.extend(reached.map(|path| format!("{}, for the tool {}", path.display(), tool.name)));
+            if tool.binary.is_relative() && tool.binary.components().count() > 1 {
+                // It was carried here, and lies in a folder that goes along.
+                continue;
+            }
+            if !folder.is_some_and(|folder| tool.binary.starts_with(folder)) {
+                self.needed.push(format!("{}, the program of the tool {}", tool.binary.display(), tool.name));
+                let said = told.process_tools.iter().find(|it| it.name == tool.name);
+                tool.sha256 = said.and_then(|it| it.sha256.clone());
+                continue;
+            }
+            let real = tool.binary.canonicalize().map_err(|error| storage("find", &tool.binary, error))?;
+            let (sha256, size) = digest_of(&real)?;
+            if tool.sha256.as_deref().is_some_and(|pinned| pinned != sha256) {
+                let message = format!("the program of the tool {} was changed: {}", tool.name, tool.binary.display());
+                return Err(Error::new(ErrorKind::Pull, message));
+            }
+            let name = tool.binary.file_name().unwrap_or_default().to_string_lossy();
+            let path = format!("{TOOLS}/{}/{name}", tool.name);
+            tool.binary = PathBuf::from(&path);
+            self.files.push((FileSource::File(real), ListedFile { path, size, executable: true }));
+        }
+        Ok(())
+    }
+
+    /// Folders of toolboxes stay; they are told relative to the manifest, whose folder is another one where it arrives.
+    fn roots(&mut self, made: &mut Manifest, folder: Option<&Path>) {
+        for agent in &mut made.agents {
+            for toolbox in &mut agent.toolboxes {
+                let ToolboxChoice::Spec(spec) = toolbox else { continue };
+                let Some(root) = &mut spec.root else { continue };
+                self.needed.push(format!("{}, the folder of the toolbox {}", root.display(), spec.name));
+                if let Some(inner) = folder.and_then(|folder| root.strip_prefix(folder).ok()) {
+                    *root = Path::new(".").join(inner);
+                }
+            }
+        }
+    }
 }

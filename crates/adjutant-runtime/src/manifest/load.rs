@@ -1,12 +1,18 @@
 //! From a file to a manifest that means something, and from there to what will run.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::Value;
 
 use super::{
     Manifest, ModelChoice, Overrides, PartNames, Resolved, check,
     check::Around,
     file, needs,
-    node::Node,
+    node::{Mark, Node, Source},
     problem::{Problem, Problems},
     read, set, shape,
     vars::Lookup,
@@ -79,6 +85,25 @@ fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>, names: &PartNames) 
     let around = |manifest: &Manifest| Around::new(manifest, lookup, names);
     let (manifest, around, warnings) = meant(root.clone(), around, problems)?;
     Ok(Loaded { manifest, sources, warnings: warnings.sorted().into_list(), tree: root, around })
+}
+
+/// Puts single fields into a manifest that was read before, by their dotted paths. What it means is not checked once more: whoever
+/// runs it does that.
+///
+/// # Errors
+/// What is no field, or does not fit it.
+pub(crate) fn with_fields(manifest: &Manifest, set: &BTreeMap<String, Value>) -> Result<Manifest, Problems> {
+    let source = Source { shown: "manifest".into(), folder: PathBuf::new() };
+    let mark = Mark::whole(&Arc::new(source));
+    let mut problems = Problems::default();
+    let value = serde_json::to_value(manifest).map_err(|error| Problem::new(&mark, error.to_string()))?;
+    let mut root = Node::of_json(&mark, &value);
+    set::overrides(&mut root, &Overrides { set: set.clone(), ..Overrides::default() }, &mut problems);
+    let found = read::all::<Manifest>(&mut root, &shape::fields(), &mut problems);
+    match found {
+        Some(found) if problems.is_empty() => Ok(found.value),
+        _ => Err(problems.sorted()),
+    }
 }
 
 /// Reads a manifest from its tree, and checks it as far as it could be read.

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn nearest_is_the_word_with_the_fewest_changes_when_one_is_near() {
-        let known = ["image", "instructions", "include", "name", "toolboxes", "tools", "two"];
+        let known = ["instructions", "include", "name", "toolboxes", "tools", "two"];
         let cases = [
             ("instrctions", Some("instructions")),
             ("tool", Some("tools")),

@@ -17,6 +17,12 @@ use super::{
 };
 
 /// A value that was read, and a flag that is false if parts were left out that others may refer to.
+/// A field that many look for, and the cure: a reference that nobody pulls would only look like a promise.
+const IMAGE: &str = "image";
+const NO_IMAGE: &str = "nothing pulls images: lay the files beside the manifest and name them in `data`, `context` or \
+                        `skill_folders`, or move a whole agent with `adjutant agent export` and `import`; a word for people is a \
+                        label";
+
 pub(super) struct ReadValue<T> {
     pub(super) value: T,
     pub(super) is_whole: bool,
@@ -45,7 +51,8 @@ pub(super) fn all<T: de::DeserializeOwned>(
         if !is_follow_up(tree, &path, &fault.0.what) {
             let mut problem = fault.problem(&tree.mark);
             if let (What::Unknown(name), [_]) = (&fault.0.what, path.as_slice()) {
-                problem.hint = near::nearest(name, fields.iter().copied()).map(|it| format!("the nearest is `{it}`"));
+                let near = near::nearest(name, fields.iter().copied()).map(|it| format!("the nearest is `{it}`"));
+                problem.hint = if name == IMAGE { Some(NO_IMAGE.to_owned()) } else { near };
             }
             problems.push(problem);
         }

@@ -5,18 +5,6 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The image that an agent was taken from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ImageSpec {
-    /// Its reference, as `registry.example/agents/clerk:1`.
-    pub reference: Arc<str>,
-    /// Its digest, as `sha256:` and 64 hexadecimal digits. It must be the one in the reference, if that has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<Arc<str>>,
-}
-
 /// An agent of another process that the agents of this manifest may ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -11,12 +11,11 @@ use super::{
 /// The fields that only a file has.
 pub(super) const FILE_FIELDS: [&str; 2] = ["extends", "include"];
 /// The fields of a manifest.
-pub(super) const MANIFEST_FIELDS: [&str; 20] = [
+pub(super) const MANIFEST_FIELDS: [&str; 19] = [
     "adjutant",
     "name",
     "description",
     "labels",
-    "image",
     "entry_agent",
     "agents",
     "providers",

@@ -14,6 +14,7 @@ use crate::{
     files::storage,
     manifest::{ContextSpec, Instructions, NamedContext},
     provenance::{FileKind, digest_of, hex, pin_program},
+    workspace::is_carried,
 };
 
 /// The depth to which folders of skills are looked through, and the number of files that count.
@@ -38,7 +39,11 @@ pub(super) enum Of {
 ///
 /// # Errors
 /// `Full` if that is more than is hashed.
-pub(super) fn digest(manifest: &Manifest, of: Of, pinned: impl Fn(&Path) -> Option<String>) -> Result<String, Error> {
+pub(super) fn digest(
+    manifest: &Manifest,
+    (of, own): (Of, &Path),
+    pinned: impl Fn(&Path) -> Option<String>,
+) -> Result<String, Error> {
     let (mut meant, mut hashed) = (manifest.clone(), Hashed::default());
     meant.name = "".into();
     for agent in &mut meant.agents {
@@ -60,12 +65,20 @@ pub(super) fn digest(manifest: &Manifest, of: Of, pinned: impl Fn(&Path) -> Opti
     for tool in &mut meant.process_tools {
         let pinned = pin_program(FileKind::Tool, &tool.binary).map(|it| (it.sha256, it.bytes));
         tool.sha256 = Some(hashed.count(pinned)?.into());
+        if let Some(inner) = carried(&tool.binary, own).filter(|_| of == Of::Agent) {
+            tool.binary = inner.to_owned();
+        }
         for word in &tool.args {
             scripts.extend(hashed.word(word)?);
         }
     }
     let text = serde_json::to_string(&(of, meant, scripts)).unwrap_or_else(|error| format!("no text: {error}"));
     Ok(hex(&Sha256::digest(text)))
+}
+
+/// Where a program lies in the folder of its agent, if it was carried along with it.
+pub(super) fn carried<'a>(binary: &'a Path, own: &Path) -> Option<&'a Path> {
+    binary.strip_prefix(own).ok().filter(|inner| is_carried(inner))
 }
 
 /// The digest of a content with something beside it.

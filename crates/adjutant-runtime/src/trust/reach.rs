@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     Manifest,
     manifest::{
-        AgentSpec, BoardSpec, ContextSpec, DataSpec, ImageSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
+        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
         OptionsSpec, PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice,
         ToolboxSpec,
     },
@@ -46,7 +46,6 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         name: _,
         description: _,
         labels: _,
-        image,
         entry_agent: _,
         agents,
         providers,
@@ -64,7 +63,6 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         environment: _,
         budget: _,
     } = manifest;
-    if let Some(ImageSpec { reference: _, digest: _ }) = image {}
     if let Some(MemorySpec { owner: _, extract: _, limit: _ }) = memory {}
     if let (Some(BoardSpec { name: _ }), Some(NotesSpec { name: _ })) = (board, notes) {}
     let mut all: Vec<Reach<'_>> = skill_folders.iter().map(|folder| Reach::Copied(folder)).collect();

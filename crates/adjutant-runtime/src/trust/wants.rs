@@ -53,7 +53,7 @@ impl Wants {
         let all: BTreeSet<Want> = sorted(reach(manifest));
         let by_path: BTreeSet<Want> = sorted(reach(manifest).into_iter().filter(is_by_path).collect());
         // The target of a path is no part of the manifest, and may change without it.
-        let digest = content::digest(manifest, of, pinned)?;
+        let digest = content::digest(manifest, (of, own), pinned)?;
         let digest = by_path.iter().fold(digest, |digest, it| content::also(&digest, &it.to_string()));
         Ok(Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest })
     }
@@ -140,7 +140,7 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
             Some(Want::new(WantKind::File, format!("{}, for agents", shown(path))))
         }
         Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
-        Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest))),
+        Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest, own))),
         Reach::Commands(agent, rules) => {
             let rules = match rules {
                 Some(rules) => format!("by the rules {}", json!(rules)),
@@ -176,8 +176,9 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
 }
 
 /// A program with all its words and its environment.
-fn command(tool: &ProcessTool, manifest: &Manifest) -> String {
-    let mut text = quoted(&tool.binary);
+fn command(tool: &ProcessTool, manifest: &Manifest, own: &Path) -> String {
+    // One that was carried along is the same wherever its agent is kept.
+    let mut text = quoted(content::carried(&tool.binary, own).unwrap_or(&tool.binary));
     tool.args.iter().for_each(|word| text += &format!(" {}", Value::from(&**word)));
     text += &format!(", as the tool {}", tool.name);
     let SandboxSpec { read, write, network, danger_without_any } = &tool.sandbox;

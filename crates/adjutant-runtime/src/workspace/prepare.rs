@@ -16,7 +16,7 @@ use crate::{
     error::{Error, ErrorKind},
     files::{self, Sync, storage},
     manifest::{ContextSpec, DataSpec, Instructions, Manifest, NamedContext, Resolved},
-    provenance::{FileKind, ImageReference, PinnedFile, Provenance, digest_of, pin_program},
+    provenance::{FileKind, PinnedFile, Provenance, digest_of, pin_program},
 };
 
 /// The folder in which everything is made, before it is moved to its place.
@@ -76,8 +76,7 @@ pub(super) fn make(
     making.skills(&mut resolved.manifest)?;
     making.data(&mut resolved.manifest.data)?;
     making.programs(&mut resolved.manifest, host)?;
-    let image = resolved.manifest.image.as_ref().map(ImageReference::of).transpose()?;
-    let provenance = Provenance::new(image, making.files);
+    let provenance = Provenance::new(making.files);
     making.copier.go_on()?;
     Ok((making.into, Prepared { resolved, provenance, prepared_ms: now_ms }))
 }
@@ -103,6 +102,14 @@ fn folders_of(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     sources.iter().map(folder).collect()
 }
 
+/// The folder of programs that were carried along.
+pub(crate) const TOOLS: &str = "tools";
+
+/// True if a path means a program that was carried along; a bare name means one of `PATH`.
+pub(crate) fn is_carried(path: &Path) -> bool {
+    path.starts_with(TOOLS) && path.components().count() > 1
+}
+
 /// Calls with every path of a manifest that means a copy in the workspace.
 pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut PathBuf)) {
     for agent in &mut manifest.agents {
@@ -118,6 +125,9 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
     }
     manifest.skill_folders.iter_mut().for_each(&mut change);
     manifest.data.iter_mut().for_each(|data| change(&mut data.file));
+    // Programs stay where they are, but for those that were carried along in a file.
+    let tools = manifest.process_tools.iter_mut().filter(|tool| is_carried(&tool.binary));
+    tools.for_each(|tool| change(&mut tool.binary));
 }
 
 /// A workspace that is being made.

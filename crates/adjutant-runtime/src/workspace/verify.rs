@@ -1,14 +1,11 @@
 //! The check that everything an agent is made of is still the same in its workspace.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
-use super::{Prepared, Workspace};
+use super::{Prepared, TOOLS, Workspace};
 use crate::{
     error::{Error, ErrorKind},
-    provenance::{Difference, FileKind, Finding, ImageReference, PinnedFile, Provenance, digest_of, pin_program},
+    provenance::{Difference, FileKind, Finding, PinnedFile, Provenance, digest_of, pin_program},
 };
 
 impl Provenance {
@@ -24,14 +21,10 @@ impl Provenance {
     /// file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
-        for folder in ["context", "skills"] {
+        // Programs that were carried here are of no meaning once an update names others.
+        let has_tools = self.files.iter().any(|file| file.path.starts_with(TOOLS));
+        for folder in ["context", "skills"].into_iter().chain(has_tools.then_some(TOOLS)) {
             self.extra(workspace, Path::new(folder), &mut findings);
-        }
-        let now = workspace.prepared().map(|prepared| prepared.resolved.manifest.image);
-        let image = now.ok().flatten().and_then(|image| ImageReference::of(&image).ok());
-        if let Some(pinned) = self.image.as_ref().filter(|pinned| image.as_ref() != Some(*pinned)) {
-            let path = PathBuf::from(pinned.to_string());
-            findings.push(Finding { kind: None, path, what: Difference::Changed });
         }
         findings
     }
@@ -43,8 +36,12 @@ impl Provenance {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 self.extra(workspace, &path, findings);
             } else if !self.files.iter().any(|file| file.path == path) {
-                let kind = if below.starts_with("skills") { FileKind::Skill } else { FileKind::Context };
-                findings.push(Finding { kind: Some(kind), path, what: Difference::Extra });
+                let kind = match below.components().next().map(|part| part.as_os_str()) {
+                    Some(first) if first == "skills" => FileKind::Skill,
+                    Some(first) if first == TOOLS => FileKind::Tool,
+                    _ => FileKind::Context,
+                };
+                findings.push(Finding { kind, path, what: Difference::Extra });
             }
         }
     }
@@ -53,7 +50,7 @@ impl Provenance {
 impl PinnedFile {
     fn verify(&self, workspace: &Workspace) -> Option<Finding> {
         let path = workspace.file("").join(&self.path);
-        let finding = |what| Some(Finding { kind: Some(self.kind), path: self.path.clone(), what });
+        let finding = |what| Some(Finding { kind: self.kind, path: self.path.clone(), what });
         let found = match self.kind {
             FileKind::Tool | FileKind::Host => pin_program(self.kind, &path).map(|found| (found.sha256, found.bytes)),
             FileKind::Manifest | FileKind::Context | FileKind::Instructions | FileKind::Data | FileKind::Skill => {

@@ -92,7 +92,6 @@ const EFFECTS: &[(&str, &str)] = &[
     ("Manifest.description", "what_an_operator_is_shown_is_kept_as_it_was"),
     ("Manifest.entry_agent", "prompts_go_to_the_entry_agent"),
     ("Manifest.environment", "program_has_the_environment_of_the_manifest_and_nothing_else"),
-    ("Manifest.image", "what_an_operator_is_shown_is_kept_as_it_was"),
     ("Manifest.labels", "what_an_operator_is_shown_is_kept_as_it_was"),
     ("Manifest.memory", "facts_of_an_owner_are_recalled_for_that_owner_alone"),
     ("Manifest.models", "model_of_the_manifest_is_known_by_what_it_says"),

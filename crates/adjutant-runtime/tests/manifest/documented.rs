@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 31] = [
+const TABLES: [(&str, &str); 30] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -31,7 +31,6 @@ const TABLES: [(&str, &str); 31] = [
     ("`process_tools.sandbox`", "SandboxSpec"),
     ("`peers`", "PeerSpec"),
     ("`data`", "DataSpec"),
-    ("`image`", "ImageSpec"),
     ("`sessions`", "SessionSpec"),
     ("`sessions.store`", "StoreSpec"),
     ("`memory`", "MemorySpec"),

@@ -43,7 +43,7 @@ const WRONG: &[(&str, &str)] = &[
     ("a time without a unit", "name: a\nlimits: {timeout: 30, grace: 5 s, tool_timeout: 1.5s}\n"),
     ("a size without a unit", "name: a\nlimits: {max_result: 64k}\n"),
     ("an unknown choice", "name: a\noptions: {thinking: hihg}\naccess: {default: perhaps}\n"),
-    ("a missing field", "name: a\nmodel: {fallbacks: [offline/planner]}\nimage: {digest: x}\nboard: {}\n"),
+    ("a missing field", "name: a\nmodel: {fallbacks: [offline/planner]}\nboard: {}\n"),
     ("a wrong value of a field that must be there", "name: a\naccess: {rules: [{tools: [x], then: alow}]}\n"),
     ("nothing for a text", "name: a\ndescription: x\ncontext: [~]\n"),
     ("infinity", "name: a\noptions: {temperature: .inf}\n"),
@@ -63,13 +63,7 @@ const WRONG: &[(&str, &str)] = &[
     ("no entry agent", "name: a\nagents: [{name: b}, {name: c}]\n"),
     ("an unknown entry agent", "name: a\nentry_agent: leed\nagents: [{name: lead}, {name: c}]\n"),
     ("strange labels", "name: a\nprefix: x\nlabels: {'a b': x, ok: \"two\\nlines\"}\n"),
-    ("a wrong digest", "name: a\nprefix: x\nimage: {reference: 'r.example/a:1', digest: 'sha256:12'}\n"),
-    (
-        "another digest",
-        "name: a\nprefix: x\nimage:\n  \
-         reference: r.example/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n  \
-         digest: sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff\n",
-    ),
+    ("an image", "name: a\nprefix: x\nimage: {reference: 'r.example/a:1'}\n"),
     // Models and providers.
     ("an unknown model", "name: a\nmodel: anthropic/claude-sonet-5\n"),
     (

@@ -11,11 +11,6 @@ pub(super) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
 }
 
-/// The digest behind a prefix.
-pub(super) fn is_digest(text: &str) -> bool {
-    text.strip_prefix("sha256:").is_some_and(is_sha256)
-}
-
 /// A text in one line that is not blank.
 pub(super) fn is_line(text: &str, most: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= most && !text.contains(|c: char| c.is_control())

@@ -1,4 +1,4 @@
-//! The checks of the parts that belong to the whole: labels, the image, stores, what is kept, data and the environment.
+//! The checks of the parts that belong to the whole: labels, stores, what is kept, data and the environment.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -7,7 +7,7 @@ use adjutant_orchestration::reflection::Redactor;
 
 use super::{Check, form, model, shown};
 use crate::manifest::{
-    ImageSpec, Manifest, SessionSpec, StoreKind,
+    Manifest, SessionSpec, StoreKind,
     node::{At, Content, Node},
     path::Kind,
     problem::quoted,
@@ -29,9 +29,6 @@ const RESERVED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
     labels(check, &manifest.labels, at.key("labels"));
-    if let Some(spec) = &manifest.image {
-        image(check, spec, at.key("image"));
-    }
     sessions(check, &manifest.sessions, at.key("sessions"));
     kept(check, manifest, at);
     data(check, manifest, at.key("data"));
@@ -55,21 +52,6 @@ fn labels(check: &mut Check<'_>, labels: &BTreeMap<String, String>, at: At<'_>) 
             format!("the value of a label is one line of {MAX_LABEL} characters at most"),
         );
         secret(check, value, at.key(key));
-    }
-}
-
-fn image(check: &mut Check<'_>, image: &ImageSpec, at: At<'_>) {
-    let reference = &*image.reference;
-    let is_reference =
-        form::is_line(reference, 512) && !reference.contains(char::is_whitespace) && !reference.starts_with('-');
-    check.must(is_reference, at.key("reference"), format!("no image is called {}", quoted(reference)));
-    let pinned = reference.split_once('@').map(|(_, digest)| digest);
-    let form = "a digest is `sha256:` and 64 lowercase hexadecimal digits";
-    check.must(pinned.is_none_or(form::is_digest), at.key("reference"), form);
-    let Some(digest) = &image.digest else { return };
-    check.must(form::is_digest(digest), at.key("digest"), form);
-    if pinned.is_some_and(|pinned| form::is_digest(pinned) && form::is_digest(digest) && pinned != &**digest) {
-        check.tell(at.key("digest"), "the digest is not the one in `reference`");
     }
 }
 
