@@ -18,7 +18,7 @@ use crate::{Changes, Error, Prompter, Resolved, Status, Workspace};
 pub use in_process::{InProcess, InProcessOptions};
 pub use logs::{LogLimits, LogLines, Logs};
 #[cfg(feature = "http")]
-pub use process::{Process, ProcessOptions};
+pub use process::{Launcher, Process, ProcessOptions};
 
 /// The consequence of a change to the program that agents run in, since an agent was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

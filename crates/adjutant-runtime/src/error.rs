@@ -65,11 +65,14 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+    /// An error of this kind, for launchers and backends of one's own. `message` says what was tried, and with what.
+    pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
         Self { kind, message: message.into(), source: None, wants: None }
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
+    /// Sets the error that lies behind it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.source = Some(source.into());
         self
     }

@@ -6,6 +6,8 @@
 pub mod conformance;
 pub mod journal_suite;
 pub mod kv_suite;
+#[cfg(all(unix, feature = "lifecycle"))]
+pub mod lifecycle_suite;
 pub mod memory_suite;
 pub mod oracle;
 

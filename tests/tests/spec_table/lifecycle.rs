@@ -11,6 +11,15 @@ macro_rules! runtime {
         Deviation { test: concat!("crates/adjutant-runtime/tests/", $file, ".rs::", stringify!($name)), why: $why }
     };
 }
+/// A check of the public suite of lifecycles.
+macro_rules! suite {
+    ($name:ident) => {
+        Test(concat!("crates/adjutant-testing/src/lifecycle_suite.rs::", stringify!($name)))
+    };
+    ($name:ident, $why:literal) => {
+        Deviation { test: concat!("crates/adjutant-testing/src/lifecycle_suite.rs::", stringify!($name)), why: $why }
+    };
+}
 /// A test of the command.
 macro_rules! command {
     ($file:literal :: $name:ident) => {
@@ -24,43 +33,43 @@ macro_rules! command {
 pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
     // The contract of an agent.
     "agent: the lifecycle contract for a running agent"
-        => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "agent: UUID" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "agent: Runtime" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed,
+        => suite!(lives_from_created_to_removed),
+    "agent: UUID" => suite!(lives_from_created_to_removed),
+    "agent: Runtime" => suite!(lives_from_created_to_removed,
         "an instance has what is resolved from the moment it is created, so that nobody meets an agent without it"),
     "Prepare materializes the workspace without starting the process"
-        => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "Prepare is idempotent" => runtime!("lifecycle/both"::prepare_is_done_once_when_many_ask),
-    "Prepare is safe to call concurrently" => runtime!("lifecycle/both"::prepare_is_done_once_when_many_ask),
-    "Prepare: repeat calls return the same error" => runtime!("lifecycle/both"::prepare_that_failed_is_tried_again,
+        => suite!(lives_from_created_to_removed),
+    "Prepare is idempotent" => suite!(prepared_once),
+    "Prepare is safe to call concurrently" => suite!(prepared_once),
+    "Prepare: repeat calls return the same error" => suite!(preparing_again,
         "only success is kept, so that an agent goes on once its cause is mended; the reference chose the same"),
-    "Prepare surfaces errors before anything runs" => runtime!("lifecycle/both"::prepare_that_failed_is_tried_again),
+    "Prepare surfaces errors before anything runs" => suite!(preparing_again),
     "Run starts the process and blocks until it exits"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
-    "Run ends when ctx is cancelled" => runtime!("lifecycle/both"::agent_goes_on_when_nobody_waits_for_its_run,
+        => suite!(second_run_refused),
+    "Run ends when ctx is cancelled" => suite!(goes_on_unwatched,
         "a future that is dropped stops nothing: an agent is stopped by a word, never by whoever forgot it"),
     "Run calls Prepare if that was not done"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
+        => suite!(second_run_refused),
     "Run: errors of initialisation are returned and told by the status"
-        => runtime!("lifecycle/both"::prepare_that_failed_is_tried_again),
+        => suite!(preparing_again),
     "Start re-runs a stopped agent on the same workspace"
-        => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+        => suite!(lives_from_created_to_removed),
     "Start blocks until the process exits" => runtime!("lifecycle/adverse"::start_is_waited_for_no_longer_than_it_takes,
         "it returns when the agent is ready, which whoever starts one wants to know; run waits for the end"),
     "Start fails if the agent runs"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
-    "Start fails if the agent was removed" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+        => suite!(second_run_refused),
+    "Start fails if the agent was removed" => suite!(lives_from_created_to_removed),
     "Start reuses workspace and loopback address"
-        => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+        => suite!(found_again),
     "Start takes another port if the first one is taken, and tells it"
         => runtime!("lifecycle/adverse"::port_is_kept_and_a_new_one_is_told_when_it_is_taken),
     "Stop signals the agent and waits until Run has returned"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
+        => suite!(second_run_refused),
     "Stop of an agent that does not run does nothing"
-        => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "Stop ends an agent that works" => runtime!("lifecycle/both"::agent_that_works_is_stopped),
-    "Remove deletes what is on disk" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "Remove: callers must stop first" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed,
+        => suite!(lives_from_created_to_removed),
+    "Stop ends an agent that works" => suite!(work_is_stopped),
+    "Remove deletes what is on disk" => suite!(lives_from_created_to_removed),
+    "Remove: callers must stop first" => suite!(lives_from_created_to_removed,
         "it stops first by itself, so that nothing is deleted under a process that runs"),
     "Remove goes through removing to removed"
         => runtime!("lifecycle/status"::status_becomes_what_the_table_says_and_nothing_else),
@@ -103,7 +112,8 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
             "every agent here has sessions, so the reader is part of the one trait"),
     // What it is made of.
     "Provenance: the image's digest"
-        => runtime!("lifecycle/provenance"::digest_beside_a_reference_must_be_the_one_in_it),
+        => runtime!("manifest/wrong"::wrong_manifests_are_told_with_place_and_hint,
+            "nothing pulls images, so a manifest that names one is refused with the cure"),
     "Provenance: the runtime's reference and digest"
         => runtime!("lifecycle/adverse"::host_that_was_changed_is_refused_unless_that_is_accepted),
     "Provenance: the tools' digests"
@@ -112,12 +122,12 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
         "it is always there: the files are read when the workspace is made, and nobody is asked for it"),
     "Provenance: which bytes is this agent running?"
         => runtime!("lifecycle/provenance"::every_change_of_a_file_is_found),
-    "Provider: Create" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "Provider: Create makes it ready to run" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed,
+    "Provider: Create" => suite!(lives_from_created_to_removed),
+    "Provider: Create makes it ready to run" => suite!(lives_from_created_to_removed,
         "it is written down alone: whoever makes a hundred agents need not wait for a hundred workspaces"),
-    "Provider: Load recovers agents" => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
-    "Provider: Destroy removes all agents" => runtime!("lifecycle/both"::backend_destroys_all_that_it_made),
-    "Provider: a backend of its own kind each" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+    "Provider: Load recovers agents" => suite!(found_again),
+    "Provider: Destroy removes all agents" => suite!(destroyed_whole),
+    "Provider: a backend of its own kind each" => suite!(lives_from_created_to_removed),
     "ResolvedConfig: what is merged after overrides" => runtime!("manifest/resolve"::overrides_change_what_they_name),
     "ResolvedConfig: APIBase and APIKey are never written"
         => Test("tests/tests/secrets.rs::credential_is_used_and_stands_nowhere_when_it_is_hunted"),
@@ -133,7 +143,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
     "ResolvedTool: the digest is held"
         => runtime!("lifecycle/workspace"::tools_must_be_what_was_pinned_in_the_manifest),
     "Runtime: id, source and what is resolved are kept"
-        => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+        => suite!(found_again),
     "LoadRuntime reads what WriteTo wrote"
         => runtime!("manifest/resolve"::resolved_reads_back_equal_when_it_is_written),
     "WriteTo writes YAML" => runtime!("manifest/resolve"::resolved_is_written_for_people),
@@ -149,7 +159,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
     "WaitForStatus: looks at the current one first"
         => runtime!("lifecycle/status"::waiting_looks_at_the_current_status_first),
     "StatusObserver: Status" => runtime!("lifecycle/status"::tracker_keeps_its_status_when_a_transition_is_illegal),
-    "StatusObserver: a channel of transitions" => runtime!("lifecycle/both"::watcher_sees_work_begin_and_end),
+    "StatusObserver: a channel of transitions" => suite!(work_is_told),
     "StatusObserver: slow subscribers may miss what is between"
         => runtime!("lifecycle/status"::slow_watcher_sees_the_newest_status_then_the_end),
     "StatusObserver: call Status to catch up"
@@ -168,26 +178,26 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
     // What the parent's tests check: statuses and lives.
     "tests: strings of the statuses"
         => runtime!("lifecycle/status"::statuses_are_written_as_words_and_unknown_words_are_refused),
-    "tests: the first status" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
-    "tests: subscribers see the order" => runtime!("lifecycle/both"::watcher_sees_work_begin_and_end),
+    "tests: the first status" => suite!(lives_from_created_to_removed),
+    "tests: subscribers see the order" => suite!(work_is_told),
     "tests: cancel closes and may be called twice"
         => runtime!("lifecycle/status"::watcher_sees_the_last_status_of_a_tracker_that_is_gone),
     "tests: waiting for what is there already"
         => runtime!("lifecycle/status"::waiting_looks_at_the_current_status_first),
-    "tests: waiting for a transition" => runtime!("lifecycle/both"::watcher_sees_work_begin_and_end),
+    "tests: waiting for a transition" => suite!(work_is_told),
     "tests: waiting runs out of time" => runtime!("lifecycle/status"::waiting_for_a_time_tells_where_it_stands_then),
     "tests: SetUnless" => runtime!("lifecycle/status"::cleaning_up_does_not_overwrite_a_failure_or_a_removal),
-    "tests: a failure is cleared by Set" => runtime!("lifecycle/both"::prepare_that_failed_is_tried_again),
+    "tests: a failure is cleared by Set" => suite!(preparing_again),
     "tests: Set and cancel at the same time"
         => runtime!("lifecycle/status"::watches_are_set_and_dropped_by_fifty_threads),
     "tests: stop during pull gives stopped"
         => runtime!("lifecycle/workspace"::stop_while_the_workspace_is_made_gives_stopped),
     "tests: a second Run is rejected"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
-    "tests: a hostile artifact is rejected" => runtime!("lifecycle/both"::hostile_names_are_refused),
+        => suite!(second_run_refused),
+    "tests: a hostile artifact is rejected" => suite!(bad_names_refused),
     "tests: a hostile bundle is rejected"
         => runtime!("supervisor/bundles"::import_is_refused_when_a_file_would_lie_elsewhere),
-    "tests: load restores the address" => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+    "tests: load restores the address" => suite!(found_again),
     "tests: the environment leaks no secrets of the host"
         => runtime!("engine/programs"::program_has_the_environment_of_the_manifest_and_nothing_else),
     "tests: key and base address come by environment"
@@ -261,7 +271,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
     "tests: replay at boot" => runtime!("supervisor/ending"::next_supervisor_starts_what_should_run_when_one_has_ended),
     "tests: cancel of a job" => runtime!("surface/cancelling"::stream_that_is_dropped_cancels_its_run),
     "tests: orphans are marked"
-        => runtime!("lifecycle/found"::agent_that_died_unseen_has_crashed_and_what_it_left_is_killed),
+        => suite!(death_unseen_is_told),
     "tests: filters by labels" => command!("agent/alone"::json_tells_the_same_when_it_is_wished,
         "labels are told with `--json`, and whatever filters JSON filters them"),
     "tests: JWT with its algorithm pinned, expiry, revocation"

@@ -11,6 +11,15 @@ macro_rules! runtime {
         Deviation { test: concat!("crates/adjutant-runtime/tests/", $file, ".rs::", stringify!($name)), why: $why }
     };
 }
+/// A check of the public suite of lifecycles.
+macro_rules! suite {
+    ($name:ident) => {
+        Test(concat!("crates/adjutant-testing/src/lifecycle_suite.rs::", stringify!($name)))
+    };
+    ($name:ident, $why:literal) => {
+        Deviation { test: concat!("crates/adjutant-testing/src/lifecycle_suite.rs::", stringify!($name)), why: $why }
+    };
+}
 /// A test of another place.
 macro_rules! other {
     ($file:literal :: $name:ident) => {
@@ -23,8 +32,8 @@ macro_rules! other {
 
 pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
     // C1: the contract.
-    "C1 Prepare caches success alone" => runtime!("lifecycle/both"::prepare_that_failed_is_tried_again),
-    "C1 a pull error gives pull_error" => runtime!("lifecycle/both"::prepare_that_failed_is_tried_again),
+    "C1 Prepare caches success alone" => suite!(preparing_again),
+    "C1 a pull error gives pull_error" => suite!(preparing_again),
     "C1 a model or a credential gives model_error"
         => runtime!("lifecycle/both"::missing_key_is_a_failure_of_the_model_and_is_looked_up_again),
     "C1 a credential that a process lacks gives model_error"
@@ -33,18 +42,18 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
         => runtime!("lifecycle/workspace"::workspace_that_cannot_be_written_leaves_nothing_half),
     "C1 a failure keeps its cause" => runtime!("lifecycle/adverse"::host_that_tells_why_it_cannot_begin_is_believed),
     "C1 Run: prepare, spawn, wait"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
+        => suite!(second_run_refused),
     "C1 Run ends stopped, also after a crash"
         => runtime!("lifecycle/adverse"::crash_is_told_with_the_signal_and_is_no_stop,
         "a crash is failed with its reason, and never a stop"),
     "C1 Start: agent already running"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
-    "C1 Start: agent removed" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+        => suite!(second_run_refused),
+    "C1 Start: agent removed" => suite!(lives_from_created_to_removed),
     "C1 Start resolves credentials again"
         => runtime!("lifecycle/both"::missing_key_is_a_failure_of_the_model_and_is_looked_up_again),
     "C1 Start of a process resolves credentials again"
         => runtime!("lifecycle/adverse"::credentials_are_looked_up_at_each_start_and_stand_nowhere_but_in_the_environment),
-    "C1 Stop: cancel, wait, nothing if it does not run" => runtime!("lifecycle/both"::agent_that_works_is_stopped),
+    "C1 Stop: cancel, wait, nothing if it does not run" => suite!(work_is_stopped),
     "C1 Remove: a failure leaves removing"
         => runtime!("lifecycle/found"::removal_that_could_not_be_done_is_done_when_asked_again),
     "C1 statuses: created to removed"
@@ -54,7 +63,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
         "there is no unknown status: another word is refused where it is read"),
     "C1 statuses: preparing, starting, ready, working, failed with reasons"
         => runtime!("lifecycle/status"::statuses_are_written_as_words_and_unknown_words_are_refused),
-    "C1 the first status is pulling" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed,
+    "C1 the first status is pulling" => suite!(lives_from_created_to_removed,
         "the first one is created: nothing is done until somebody wishes it"),
     "C1 tracker: 16 values are kept for each watcher"
         => runtime!("lifecycle/status"::slow_watcher_sees_the_newest_status_then_the_end,
@@ -75,44 +84,44 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
     "C1 fixed: a supervisor restarted what was stopped while it began"
         => runtime!("supervisor/keeping"::stop_is_no_failure_when_an_agent_begins),
     "C1 fixed: concurrent Run"
-        => runtime!("lifecycle/both"::run_ends_without_error_when_stopped_and_a_second_one_is_rejected),
-    "C1 fixed: Remove stops first" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+        => suite!(second_run_refused),
+    "C1 fixed: Remove stops first" => suite!(lives_from_created_to_removed),
     "C1 fixed: an agent that was found lacked its address"
-        => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+        => suite!(found_again),
     "C1 fault: running before the process is there"
         => runtime!("lifecycle/adverse"::host_that_never_gets_ready_is_killed),
     "C1 fault: a crash looks like a stop"
         => runtime!("lifecycle/adverse"::crash_is_told_with_the_signal_and_is_no_stop),
     "C1 fault: no kill after a grace"
-        => runtime!("lifecycle/adverse"::host_that_ignores_every_word_is_killed_after_the_grace),
+        => suite!(deaf_is_killed),
     "C1 fault: the last status can be missed"
         => runtime!("lifecycle/status"::thousand_watchers_see_the_end_of_ten_thousand_transitions),
     // C2: backends.
-    "C2 Create: a folder by its uuid" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+    "C2 Create: a folder by its uuid" => suite!(lives_from_created_to_removed),
     "C2 Create reserves a port" => runtime!("lifecycle/adverse"::port_is_kept_and_a_new_one_is_told_when_it_is_taken,
         "the process takes a port itself and holds it, so that nobody can come between"),
-    "C2 Create does not materialise" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+    "C2 Create does not materialise" => suite!(lives_from_created_to_removed),
     "C2 a log file of each agent" => runtime!("lifecycle/logs"::tail_reads_over_files_that_were_put_aside),
     "C2 Load scans folders that are called by a uuid"
-        => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+        => suite!(found_again),
     "C2 Load skips what cannot be read"
         => runtime!("lifecycle/found"::agents_that_cannot_be_read_are_told_beside_the_others,
         "they are told beside the others: what is skipped in silence is never mended"),
-    "C2 Load makes nothing anew" => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+    "C2 Load makes nothing anew" => suite!(found_again),
     "C2 fault: agents that were found lose their log"
-        => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
+        => suite!(found_again),
     "C2 fault: two operators over one root"
         => runtime!("supervisor/homes"::second_operator_is_refused_and_told_who_works_when_there_is_one),
-    "C2 fault: Destroy leaves running agents" => runtime!("lifecycle/both"::backend_destroys_all_that_it_made),
-    "C2 backends: a process each" => runtime!("lifecycle/found"::agent_outlives_its_operator_and_is_adopted),
+    "C2 fault: Destroy leaves running agents" => suite!(destroyed_whole),
+    "C2 backends: a process each" => suite!(outlives_its_operator),
     "C2 backends: docker" => runtime!("lifecycle/both"::agent_in_this_process_ends_when_nobody_holds_it,
         "the second backend is the program itself; one of containers can be written, since a backend is a trait"),
-    "C2 prompting by type assertion" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed,
+    "C2 prompting by type assertion" => suite!(lives_from_created_to_removed,
         "every instance gives the one prompt surface, while it runs"),
     // C3: what is resolved.
     "C3 id, source and what is resolved are kept"
-        => runtime!("lifecycle/both"::stopped_agents_are_found_again_as_they_were),
-    "C3 the file is 0644" => runtime!("lifecycle/both"::folder_of_an_agent_is_its_owners_alone,
+        => suite!(found_again),
+    "C3 the file is 0644" => suite!(folder_is_private,
         "it is its owner's alone, as all of the folder"),
     "C3 keys are never serialised"
         => other!("tests/tests/secrets"::credential_is_used_and_stands_nowhere_when_it_is_hunted),
@@ -138,7 +147,8 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
         => runtime!("manifest/wrong"::wrong_manifests_are_told_with_place_and_hint),
     "C3 the working folder is its own"
         => runtime!("engine/programs"::program_has_the_environment_of_the_manifest_and_nothing_else),
-    "C3 provenance: image" => runtime!("lifecycle/provenance"::references_of_images_are_read_in_their_parts),
+    "C3 provenance: image" => runtime!("manifest/wrong"::wrong_manifests_are_told_with_place_and_hint,
+        "nothing pulls images, so a manifest that names one is refused with the cure"),
     "C3 provenance is best effort" => runtime!("lifecycle/provenance"::every_change_of_a_file_is_found,
         "it is made of files that are there, so it is whole or the workspace is not made"),
     "C3 provenance is printed and verified"
@@ -179,7 +189,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
     "C4 messages: the limit" => runtime!("surface/history"::messages_refuse_limits_out_of_range),
     "C4 dial waits 20 s" => runtime!("surface/wire"::nobody_who_listens_is_a_connection_error,
         "who asks is told at once that nobody listens; whoever wants to wait watches the status"),
-    "C4 no address is an error" => runtime!("lifecycle/both"::agent_lives_from_created_to_removed),
+    "C4 no address is an error" => suite!(lives_from_created_to_removed),
     // C5: the server.
     "C5 services: chat, stream, object, sessions, messages, health, ready"
         => runtime!("surface/openapi"::openapi_names_every_route_and_method_and_no_other),
@@ -277,7 +287,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
     // C7: images and bundles.
     "C7 an OCI manifest of the agent"
         => runtime!("supervisor/bundles"::agent_is_the_same_when_it_was_exported_and_imported,
-        "an agent is carried in one file of its own; a registry is not asked, an image is a reference that is held"),
+        "an agent is carried in one file of its own; a registry is not asked, and images are refused"),
     "C7 the same input gives the same digest"
         => runtime!("supervisor/bundles"::agent_is_the_same_when_it_was_exported_and_imported),
     "C7 export and import in one file"
@@ -286,7 +296,8 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
         => other!("tests/tests/secrets"::credential_is_used_and_stands_nowhere_when_it_is_hunted),
     "C7 every byte is checked" => runtime!("supervisor/bundles"::import_is_refused_when_any_byte_is_another_or_missing),
     "C7 fault: a digest is read as a tag"
-        => runtime!("lifecycle/provenance"::references_of_images_are_read_in_their_parts),
+        => runtime!("manifest/wrong"::wrong_manifests_are_told_with_place_and_hint,
+            "nothing pulls images, so a manifest that names one is refused with the cure"),
     "C7 fault: a program of another system runs"
         => runtime!("engine/programs"::program_that_cannot_run_is_refused_when_the_engine_is_built),
     "C7 fixed: hostile names are materialised"
@@ -377,7 +388,7 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
         => other!("crates/adjutant-agent/tests/sessions/files"::attachment_stands_once_when_many_records_have_it),
 
     // What may go wrong.
-    "bad input: hostile names" => runtime!("lifecycle/both"::hostile_names_are_refused),
+    "bad input: hostile names" => suite!(bad_names_refused),
     "bad input: hostile paths" => runtime!("manifest/hostile"::paths_are_refused_when_they_lead_elsewhere),
     "bad input: links out of the project" => runtime!("lifecycle/workspace"::links_out_of_the_project_are_refused),
     "bad input: device files" => runtime!("lifecycle/workspace"::what_is_no_regular_file_is_refused),
@@ -390,8 +401,8 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
     "bad input: a binary that was changed"
         => runtime!("lifecycle/adverse"::tool_that_was_changed_since_the_agent_was_made_is_refused),
     "bad input: a child that ignores signals"
-        => runtime!("lifecycle/adverse"::host_that_ignores_every_word_is_killed_after_the_grace),
-    "bad input: a child that forks" => runtime!("lifecycle/adverse"::host_that_forks_leaves_nothing),
+        => suite!(deaf_is_killed),
+    "bad input: a child that forks" => suite!(children_end_with_it),
     "bad input: a child that floods its output"
         => runtime!("lifecycle/adverse"::host_that_floods_its_output_fills_no_disk),
     "bad input: a disk that is full"

@@ -19,7 +19,7 @@ const EDGES: &[(&str, &str)] = &[
     ("mcp", "llm tool"),
     ("otel", "llm"),
     ("runtime", LIBRARIES),
-    ("testing", "llm tool agent"),
+    ("testing", "llm tool agent runtime"),
     ("adjutant", LIBRARIES),
     ("server", "adjutant"),
     ("cli", "adjutant server"),

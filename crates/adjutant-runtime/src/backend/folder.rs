@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     Instance, Loaded,
-    life::{Begin, Launcher, Life, blocking},
+    life::{Begin, Life, Starter, blocking},
     member::InstanceHandle,
 };
 use crate::{
@@ -34,7 +34,7 @@ const MAX_NAME: usize = 64;
 /// The agents of one folder.
 pub(super) struct Folder {
     root: PathBuf,
-    launcher: Arc<dyn Launcher>,
+    starter: Arc<dyn Starter>,
     world: Arc<dyn World>,
     members: DashMap<Uuid, Arc<InstanceHandle>>,
 }
@@ -48,10 +48,10 @@ struct FoundAgent {
 }
 
 impl Folder {
-    pub(super) fn new(root: PathBuf, launcher: Arc<dyn Launcher>, world: Arc<dyn World>) -> Self {
+    pub(super) fn new(root: PathBuf, starter: Arc<dyn Starter>, world: Arc<dyn World>) -> Self {
         // A host works in a folder of its own: what is relative here would be another place there.
         let root = std::path::absolute(&root).unwrap_or(root);
-        Self { root, launcher, world, members: DashMap::new() }
+        Self { root, starter, world, members: DashMap::new() }
     }
 
     pub(super) async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error> {
@@ -68,8 +68,8 @@ impl Folder {
 
     pub(super) async fn load(&self) -> Result<Loaded, Error> {
         let known: Vec<Uuid> = self.members.iter().map(|member| *member.key()).collect();
-        let (root, launcher) = (self.root.clone(), Arc::clone(&self.launcher));
-        let (found, problems) = blocking(move || find(&root, &known, &*launcher)).await?;
+        let (root, starter) = (self.root.clone(), Arc::clone(&self.starter));
+        let (found, problems) = blocking(move || find(&root, &known, &*starter)).await?;
         let mut begun = Vec::new();
         for FoundAgent { workspace, agent, status, is_hosted } in found {
             let member = self.member(workspace, &agent, status);
@@ -111,7 +111,7 @@ impl Folder {
 
     fn member(&self, workspace: Workspace, agent: &AgentFile, status: StatusFile) -> Arc<InstanceHandle> {
         let agent = (agent.id, Arc::clone(&agent.resolved));
-        let with = (Arc::clone(&self.launcher), Arc::clone(&self.world));
+        let with = (Arc::clone(&self.starter), Arc::clone(&self.world));
         let make = || Arc::new(InstanceHandle(Life::new(workspace, agent.clone(), with, status)));
         Arc::clone(&self.members.entry(agent.0).or_insert_with(make))
     }
@@ -196,7 +196,7 @@ fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
 }
 
 /// Finds agents that are not known, and cleans up what was interrupted.
-fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<FoundAgent>, Vec<Error>), Error> {
+fn find(root: &Path, known: &[Uuid], starter: &dyn Starter) -> Result<(Vec<FoundAgent>, Vec<Error>), Error> {
     if !root.exists() {
         return Ok((Vec::new(), Vec::new()));
     }
@@ -216,7 +216,7 @@ fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<Fou
         if known.contains(&id) {
             continue;
         }
-        match look_at(id, workspace, launcher) {
+        match look_at(id, workspace, starter) {
             Ok(Some(one)) => found.push(one),
             Ok(None) => {}
             Err(error) => {
@@ -229,7 +229,7 @@ fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<Fou
 }
 
 /// Returns the state of an agent that nobody followed; `None` if its removal was finished.
-fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Option<FoundAgent>, Error> {
+fn look_at(id: Uuid, workspace: Workspace, starter: &dyn Starter) -> Result<Option<FoundAgent>, Error> {
     let agent = workspace.agent()?;
     if agent.id != id {
         return Err(Error::new(ErrorKind::Storage, format!("its agent.json tells of another one: {}", agent.id)));
@@ -243,14 +243,14 @@ fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Op
         Err(error) => return Err(error),
     };
     if status.status == Status::Removing {
-        launcher.clean_up(&workspace);
+        starter.clean_up(&workspace);
         return bury(&workspace).map(|()| None);
     }
     let was_up = matches!(status.status, Status::Starting | Status::Ready | Status::Working);
     // On a full disk, its status may have stayed what it was before its last start.
     let is_untold = || matches!(workspace.last_start(), Ok(Some(_))) && workspace.last_end().is_none();
     if (was_up || is_untold()) && !workspace.is_hosted()? {
-        launcher.clean_up(&workspace);
+        starter.clean_up(&workspace);
     }
     // One that just began is not among those that were killed by now, but holds its lock.
     if workspace.is_hosted()? {

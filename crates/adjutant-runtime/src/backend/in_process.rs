@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{
     Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Logs, Lookup,
     folder::Folder,
-    life::{Happening, Launch, Launcher, LiveAgent, blocking, stopped},
+    life::{Happening, Launch, LiveAgent, Starter, blocking, stopped},
 };
 use crate::{
     Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace, peers::Present,
@@ -158,7 +158,7 @@ struct Tasks {
 }
 
 #[async_trait]
-impl Launcher for Tasks {
+impl Starter for Tasks {
     fn host(&self) -> &Path {
         &self.program
     }

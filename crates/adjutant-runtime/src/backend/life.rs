@@ -1,4 +1,4 @@
-//! The life of one agent, the same for every backend: prepare, begin, follow, end. What begins is behind a launcher.
+//! The life of one agent, the same for every backend: prepare, begin, follow, end. What begins is behind a starter.
 
 use std::{
     path::Path,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Begins agents, each kind in its own way.
 #[async_trait]
-pub(super) trait Launcher: Send + Sync {
+pub(super) trait Starter: Send + Sync {
     /// The program that agents run in.
     fn host(&self) -> &Path;
 
@@ -47,7 +47,7 @@ pub(super) trait Launcher: Send + Sync {
     fn logs(&self, workspace: &Workspace) -> Logs;
 }
 
-/// The agent that a launcher begins.
+/// The agent that a starter begins.
 pub(super) struct Launch {
     pub(super) workspace: Workspace,
     pub(super) prepared: Arc<Prepared>,
@@ -92,7 +92,7 @@ pub(super) struct Life {
     resolved: Mutex<Arc<Resolved>>,
     pub(super) workspace: Workspace,
     pub(super) tracker: StatusTracker,
-    pub(super) launcher: Arc<dyn Launcher>,
+    pub(super) starter: Arc<dyn Starter>,
     pub(super) world: Arc<dyn World>,
     /// The handle that stops the work that is done now.
     stop: Mutex<Cancel>,
@@ -119,7 +119,7 @@ impl Life {
     pub(super) fn new(
         workspace: Workspace,
         (id, resolved): (Uuid, Arc<Resolved>),
-        (launcher, world): (Arc<dyn Launcher>, Arc<dyn World>),
+        (starter, world): (Arc<dyn Starter>, Arc<dyn World>),
         written: StatusFile,
     ) -> Arc<Self> {
         let tracker = StatusTracker::new(written.status.clone());
@@ -130,7 +130,7 @@ impl Life {
             resolved: Mutex::new(resolved),
             workspace,
             tracker,
-            launcher,
+            starter,
             world,
             stop: Mutex::default(),
             prepared: tokio::sync::Mutex::default(),
@@ -250,9 +250,9 @@ impl Life {
         }
         let lock = if self.workspace.root().is_dir() { Some(self.lock().await?) } else { None };
         self.persist().await;
-        let (workspace, launcher) = (self.workspace.clone(), Arc::clone(&self.launcher));
+        let (workspace, starter) = (self.workspace.clone(), Arc::clone(&self.starter));
         blocking(move || {
-            launcher.clean_up(&workspace);
+            starter.clean_up(&workspace);
             super::folder::bury(&workspace)
         })
         .await?;
@@ -264,7 +264,7 @@ impl Life {
     pub(super) async fn update(self: &Arc<Self>, resolved: Resolved) -> Result<Changes, Error> {
         self.admit()?;
         self.admit_wants(Arc::new(resolved.clone()), Vec::new()).await?;
-        let (workspace, host, now) = (self.workspace.clone(), self.launcher.host().to_owned(), self.world.now_ms());
+        let (workspace, host, now) = (self.workspace.clone(), self.starter.host().to_owned(), self.world.now_ms());
         let changes = blocking(move || workspace.stage_update(&resolved, &host, now)).await?;
         if !self.tracker.get().is_active() {
             let _lock = self.lock().await?;
@@ -365,7 +365,7 @@ impl Life {
 
     async fn make(self: &Arc<Self>, cancel: &Cancel) -> Result<Prepared, Error> {
         let (life, cancel) = (Arc::clone(self), cancel.clone());
-        let (host, now) = (self.launcher.host().to_owned(), self.world.now_ms());
+        let (host, now) = (self.starter.host().to_owned(), self.world.now_ms());
         let resolved = self.resolved();
         self.admit_wants(Arc::clone(&resolved), Vec::new()).await?;
         let made = blocking(move || workspace::prepare(&life.workspace, &resolved, &host, now, &cancel)).await;
@@ -377,7 +377,7 @@ impl Life {
 
     /// Refuses what wants more than is trusted, before anything of it is read or run.
     async fn admit_wants(&self, resolved: Arc<Resolved>, files: Vec<PinnedFile>) -> Result<(), Error> {
-        let (trust, workspace) = (self.launcher.trust(), self.workspace.clone());
+        let (trust, workspace) = (self.starter.trust(), self.workspace.clone());
         if matches!(trust, Trust::All) {
             return Ok(());
         }
@@ -399,7 +399,7 @@ impl Life {
                 // The evidence that it runs stands in a file too.
                 self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
                 let launch = Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
-                self.launcher.adopt(launch).await?
+                self.starter.adopt(launch).await?
             }
         };
         drop(lock);
@@ -452,7 +452,7 @@ impl Life {
         if cancel.is_cancelled() {
             return Err(stopped());
         }
-        self.launcher.launch(Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() }).await
+        self.starter.launch(Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() }).await
     }
 
     /// Refuses to begin with other bytes than those that were pinned.
@@ -464,8 +464,8 @@ impl Life {
     }
 
     fn verified(&self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Error> {
-        let host = self.launcher.host();
-        let accepts = self.launcher.host_change() == HostChange::Accept;
+        let host = self.starter.host();
+        let accepts = self.starter.host_change() == HostChange::Accept;
         let is_host = |finding: &Finding| finding.kind == FileKind::Host;
         let mut findings = prepared.provenance.verify(&self.workspace);
         findings.retain(|finding| finding.forbids_start() && !(accepts && is_host(finding)));

@@ -44,7 +44,7 @@ impl Instance for InstanceHandle {
     }
 
     fn logs(&self) -> Logs {
-        self.0.launcher.logs(&self.0.workspace)
+        self.0.starter.logs(&self.0.workspace)
     }
 
     async fn prepare(&self) -> Result<(), Error> {

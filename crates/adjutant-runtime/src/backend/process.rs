@@ -2,6 +2,7 @@
 
 mod child;
 mod launch;
+mod launcher;
 
 use std::{
     fmt,
@@ -18,10 +19,12 @@ use super::{Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Lookup, fol
 use crate::{error::Error, manifest::Resolved, trust::Trust};
 use launch::Processes;
 
+pub use launcher::Launcher;
+
 /// The time that a process may take to be ready, if nothing else is set.
 const READINESS: Duration = Duration::from_secs(60);
 
-/// Makes agents that run in processes of their own: `<host> agent-host <workspace>`.
+/// Makes agents that run in processes of their own: `<host> agent-host <workspace>`, begun by a [`Launcher`].
 pub struct Process {
     folder: Folder,
     host: PathBuf,
@@ -38,6 +41,8 @@ pub struct ProcessOptions {
     pub(super) logs: LogLimits,
     pub(super) host_change: HostChange,
     pub(super) trust: Trust,
+    /// None: hosts begin by themselves, among the processes of this program.
+    pub(super) launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl ProcessOptions {
@@ -51,6 +56,7 @@ impl ProcessOptions {
             logs: LogLimits::default(),
             host_change: HostChange::Refuse,
             trust: Trust::All,
+            launcher: None,
         }
     }
 
@@ -90,6 +96,12 @@ impl ProcessOptions {
         Self { host_change, ..self }
     }
 
+    /// Sets how hosts begin, are asked, and are killed: by themselves without it.
+    #[must_use]
+    pub fn launcher(self, launcher: impl Launcher + 'static) -> Self {
+        Self { launcher: Some(Arc::new(launcher)), ..self }
+    }
+
     /// Sets the agents that may do what they want: all without it. Others are neither prepared nor started.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
@@ -126,8 +138,8 @@ impl Process {
                 .map_err(|error| crate::files::storage("find the program that runs", Path::new("itself"), error))?,
         };
         let world = Arc::clone(&options.world);
-        let launcher = Arc::new(Processes { host: host.clone(), options });
-        Ok(Self { folder: Folder::new(home.into(), launcher, world), host })
+        let starter = Arc::new(Processes { host: host.clone(), options });
+        Ok(Self { folder: Folder::new(home.into(), starter, world), host })
     }
 
     /// The program that agents run in.

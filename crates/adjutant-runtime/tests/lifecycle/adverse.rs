@@ -58,39 +58,6 @@ async fn host_that_never_gets_ready_is_killed() {
 }
 
 #[tokio::test]
-async fn host_that_ignores_every_word_is_killed_after_the_grace() {
-    let (_folder, host, home) = place(&Manner { before: "trap '' TERM", does: "serve_on" });
-    let backend = process_with(&home, &host, options().grace(Duration::from_millis(300)));
-    let agent = created(&backend, "clerk").await;
-    agent.start().await.expect("it begins");
-    agent.stop().await.expect("it is killed");
-    assert_eq!(agent.status(), Status::Stopped);
-    assert_eq!(marked(agent.id()), Vec::<u32>::new());
-    agent.start().await.expect("it begins again");
-    agent.remove().await.expect("it goes");
-}
-
-#[tokio::test]
-async fn host_that_forks_leaves_nothing() {
-    let fork = "setsid sh -c 'while :; do sleep 600; done' & sleep 600 &";
-    let (_folder, host, home) = place(&Manner { before: fork, does: "serve" });
-    let backend = process(&home, &host);
-    let agent = created(&backend, "clerk").await;
-    for crashes in [false, true] {
-        agent.start().await.expect("it begins");
-        until("its children run", || marked(agent.id()).len() >= 4).await;
-        if crashes {
-            kill(pid(&agent.workspace()));
-            agent.watch().wait_for(|status| !status.is_active()).await.expect("it falls");
-            assert_eq!(failure(&*agent).0, Reason::Crashed);
-        } else {
-            agent.stop().await.expect("it ends");
-        }
-        assert_eq!(marked(agent.id()), Vec::<u32>::new());
-    }
-}
-
-#[tokio::test]
 async fn host_that_floods_its_output_fills_no_disk() {
     let flood = "(while :; do echo 'a line that nobody ever wanted to read, and that says so at length'; done) &";
     let (_folder, host, home) = place(&Manner { before: flood, does: "serve" });

@@ -8,13 +8,11 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, MemoryJournal};
-use adjutant_llm::{Gate, Model, Script, ScriptedModel};
 use adjutant_runtime::{
     Backend, Instance, Resolved, Workspace,
     backend::{InProcess, InProcessOptions, Process, ProcessOptions},
-    prompt::LocalPrompter,
 };
+use adjutant_testing::lifecycle_suite;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -33,29 +31,8 @@ pub(super) fn clerk(name: &str) -> Resolved {
     resolved(json!({"name": name, "entry_agent": name, "agents": [agent]}), &[])
 }
 
-/// An agent in this process that answers so, once each.
-pub(super) fn answering(replies: &[&str]) -> LocalPrompter {
-    scripted(replies.iter().map(|reply| Script::new().text(*reply)).collect())
-}
-
-/// An agent that answers once there is a file `open` in its working folder.
-pub(super) fn answering_when_open(workspace: &Workspace) -> LocalPrompter {
-    let (gate, file) = (Gate::default(), workspace.work().join("open"));
-    let script = Script::new().text("Yes.").wait_at(0, &gate);
-    tokio::spawn(async move {
-        until("the file is there", || file.exists()).await;
-        gate.open();
-    });
-    scripted(vec![script])
-}
-
-fn scripted(scripts: Vec<Script>) -> LocalPrompter {
-    let model: Arc<dyn Model> = Arc::new(ScriptedModel::new(scripts));
-    LocalPrompter::new(Agent::new(Arc::clone(&model)).name("clerk"), model, Arc::new(MemoryJournal::default()))
-}
-
 pub(super) fn in_process(home: &Path) -> InProcess {
-    InProcess::new(home, InProcessOptions::new().build(|_, _, _| async { Ok(answering(&["Yes."])) }))
+    InProcess::new(home, InProcessOptions::new().build(lifecycle_suite::build))
 }
 
 /// How a host behaves.

@@ -1,11 +1,13 @@
 //! The process of an agent, ours or one that was found: begun, asked whether it lives, ended with all that it started.
 
 use std::{
+    ffi::OsString,
     fs::File,
     io,
     os::unix::process::ExitStatusExt,
     path::Path,
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::{process::Command, time::Instant};
 use uuid::Uuid;
 
+use super::launcher::Launcher;
 use crate::{
     backend::life::blocking,
     credentials::Credentials,
@@ -37,6 +40,7 @@ pub(super) struct Child {
     pub(super) pid: u32,
     pub(super) start: Uuid,
     workspace: Workspace,
+    launcher: Arc<dyn Launcher>,
     /// True if the process has shown that this id is its own: it told the id, and holds the token that it told.
     is_known: bool,
 }
@@ -49,26 +53,30 @@ pub(super) enum Exit {
 }
 
 impl Child {
-    /// Begins the host of a workspace.
+    /// Begins the host of a workspace by this command.
     ///
     /// Its environment is empty but for what it needs; credentials are nowhere else. It leads a group of its own.
     pub(super) fn spawn(
         host: &Path,
-        workspace: &Workspace,
+        (workspace, launcher): (&Workspace, Arc<dyn Launcher>),
         credentials: &Credentials,
         start: Uuid,
         id: Uuid,
         output: File,
     ) -> Result<Self, Error> {
+        let words = [host.as_os_str(), "agent-host".as_ref(), workspace.root().as_os_str()].map(OsString::from);
+        let words = launcher.command(workspace, words.into())?;
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(Error::new(ErrorKind::Config, "the launcher gave a command of no words"));
+        };
         // A tool may have deleted the folder that it works in.
         [workspace.work(), workspace.tmp()].iter().try_for_each(|folder| files::make_folder(folder))?;
         let start_file = workspace.file("start.json");
         files::write_json(&start_file, &StartFile { start, pid: None }, Sync::Disk)?;
         let errors = output.try_clone().map_err(|error| files::storage("open", host, error))?;
-        let mut command = Command::new(host);
+        let mut command = Command::new(program);
         command
-            .arg("agent-host")
-            .arg(workspace.root())
+            .args(arguments)
             .env_clear()
             .envs(credentials.iter())
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()))
@@ -83,23 +91,31 @@ impl Child {
             .stdout(output)
             .stderr(errors);
         let own = spawned(&mut command).map_err(|error| {
-            let message = format!("cannot start the host {}: {error}", host.display());
+            let by = if program == host.as_os_str() { String::new() } else { format!(" by {}", program.display()) };
+            let message = format!("cannot start the host {}{by}: {error}", host.display());
             Error::new(ErrorKind::Config, message).with_source(error)
         })?;
         let pid = own.id().unwrap_or_default();
-        let child = Self { own: Some(own), pid, start, workspace: workspace.clone(), is_known: true };
+        let child = Self { own: Some(own), pid, start, workspace: workspace.clone(), launcher, is_known: true };
         files::write_json(&start_file, &StartFile { start, pid: Some(pid) }, Sync::Program)?;
         Ok(child)
     }
 
     /// One that somebody else began.
-    pub(super) fn found(workspace: &Workspace, pid: u32, start: Uuid) -> Self {
-        Self { own: None, pid, start, workspace: workspace.clone(), is_known: false }
+    pub(super) fn found(workspace: &Workspace, launcher: Arc<dyn Launcher>, pid: u32, start: Uuid) -> Self {
+        Self { own: None, pid, start, workspace: workspace.clone(), launcher, is_known: false }
     }
 
     /// It has answered with the token that stands beside this id.
     pub(super) fn is_at(&mut self, pid: u32) {
         (self.pid, self.is_known) = (pid, true);
+    }
+
+    /// It has answered, and the id that it told may be one of a namespace of its own, and another's here: that of its command
+    /// is taken if it is still that of its host, and none otherwise.
+    pub(super) fn is_elsewhere(&mut self) {
+        let pid = if self.is_host() { self.pid } else { 0 };
+        self.is_at(pid);
     }
 
     /// Waits for its end. Cancel: nothing is lost.
@@ -135,6 +151,8 @@ impl Child {
         let is_ours = self.lives();
         if is_ours {
             processes::kill_group_now(self.pid);
+            // What no signal reaches holds the lock until then.
+            self.kill_rest().await?;
         }
         let begun = Instant::now();
         let gone = self.ends_within(GONE).await;
@@ -156,8 +174,19 @@ impl Child {
     /// Kills what it left after its end: members of its group, and all that carries its mark.
     pub(super) async fn sweep(&self) -> Result<(), Error> {
         let (pid, start) = (self.own.is_some().then_some(self.pid), self.start);
+        let (launcher, workspace) = (Arc::clone(&self.launcher), self.workspace.clone());
         blocking(move || {
             sweep(pid, start);
+            launcher.kill(&workspace);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn kill_rest(&self) -> Result<(), Error> {
+        let (launcher, workspace) = (Arc::clone(&self.launcher), self.workspace.clone());
+        blocking(move || {
+            launcher.kill(&workspace);
             Ok(())
         })
         .await

@@ -16,12 +16,13 @@ use uuid::Uuid;
 use super::{
     ProcessOptions,
     child::{self, Child, Exit},
+    launcher::{Bare, Launcher},
 };
 use crate::{
     Credentials, Error, ErrorKind, Prompter, Status, Trust, Workspace,
     backend::{
         HostChange, Logs,
-        life::{Happening, Launch, Launcher, LiveAgent, blocking, next_look, stopped},
+        life::{Happening, Launch, LiveAgent, Starter, blocking, next_look, stopped},
     },
     files,
     host::HostFile,
@@ -50,7 +51,7 @@ pub(super) struct Processes {
 }
 
 #[async_trait]
-impl Launcher for Processes {
+impl Starter for Processes {
     fn host(&self) -> &Path {
         &self.host
     }
@@ -69,7 +70,7 @@ impl Launcher for Processes {
         let lookup = Arc::clone(&self.options.credentials);
         let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
         let (start, host) = (Uuid::from_u128(self.options.world.id()), self.host.clone());
-        let (at, log) = (workspace.clone(), logs.clone());
+        let (at, log, launcher) = (workspace.clone(), logs.clone(), self.launcher());
         let runtime = tokio::runtime::Handle::current();
         let child = blocking(move || {
             if at.is_hosted()? {
@@ -78,7 +79,7 @@ impl Launcher for Processes {
             log.rotate()?;
             let id = at.agent()?.id;
             let _here = runtime.enter();
-            Child::spawn(&host, &at, &credentials, start, id, log.writer()?)
+            Child::spawn(&host, (&at, launcher), &credentials, start, id, log.writer()?)
         });
         let mut child = child.await?;
         let ready = tokio::select! {
@@ -111,7 +112,9 @@ impl Launcher for Processes {
         let path = workspace.file("host.json");
         let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path)).await.ok().flatten();
         let told = told.filter(|host| host.start == last.start).map(|host| host.pid);
-        let mut child = Child::found(&workspace, last.pid.or(told).unwrap_or_default(), last.start);
+        // In a namespace of its own, a process knows another id than this one.
+        let told = told.filter(|_| self.options.launcher.is_none());
+        let mut child = Child::found(&workspace, self.launcher(), last.pid.or(told).unwrap_or_default(), last.start);
         let ready = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(stopped()),
@@ -119,7 +122,10 @@ impl Launcher for Processes {
         };
         match ready {
             Ok((host, client)) => {
-                child.is_at(host.pid);
+                match self.options.launcher {
+                    None => child.is_at(host.pid),
+                    Some(_) => child.is_elsewhere(),
+                }
                 Ok(Box::new(self.follow(workspace, child, &host, client)))
             }
             Err(error) => {
@@ -132,6 +138,7 @@ impl Launcher for Processes {
     fn clean_up(&self, workspace: &Workspace) {
         if let Ok(Some(last)) = workspace.last_start() {
             child::sweep(None, last.start);
+            self.launcher().kill(workspace);
         }
     }
 
@@ -141,9 +148,14 @@ impl Launcher for Processes {
 }
 
 impl Processes {
+    fn launcher(&self) -> Arc<dyn Launcher> {
+        self.options.launcher.clone().unwrap_or_else(|| Arc::new(Bare))
+    }
+
     /// Waits until a process answers that it is ready, with its own start and its own token.
     async fn ready(&self, workspace: &Workspace, child: &mut Child) -> Result<(HostFile, Client), Error> {
-        let begun = Instant::now();
+        let (begun, launcher) = (Instant::now(), self.launcher());
+        let mut unreached = None;
         loop {
             let late = begun + self.options.readiness;
             let look = Instant::now() + next_look(begun.elapsed());
@@ -153,15 +165,18 @@ impl Processes {
                 () = tokio::time::sleep_until(look.min(late)) => {}
             }
             let within = late.min(Instant::now() + BEAT + ANSWER);
-            let tried = tokio::time::timeout_at(within, probe(workspace, child.start)).await;
-            if let Ok(Some(ready)) = tried {
-                return Ok(ready);
+            match tokio::time::timeout_at(within, probe(workspace, child.start, &*launcher)).await {
+                Ok(Ok(Some(ready))) => return Ok(ready),
+                Ok(Err(error)) => unreached = Some(error),
+                Ok(Ok(None)) => unreached = None,
+                Err(_) => {}
             }
             if begun.elapsed() > BEAT + ANSWER && processes::is_stopped(child.pid) {
                 return Err(Error::new(ErrorKind::Frozen, "its process was stopped by a signal before it was ready"));
             }
             if Instant::now() >= late {
-                let message = format!("not ready after {} ms", self.options.readiness.as_millis());
+                let why = unreached.map(|error| format!(": {error}")).unwrap_or_default();
+                let message = format!("not ready after {} ms{why}", self.options.readiness.as_millis());
                 return Err(Error::new(ErrorKind::Readiness, message));
             }
         }
@@ -198,17 +213,21 @@ impl Processes {
     }
 }
 
-/// Returns the host file of the process of this start and a client for it, if that process is ready.
-async fn probe(workspace: &Workspace, start: Uuid) -> Option<(HostFile, Client)> {
+/// Returns the host file of the process of this start, with the address where it is asked, and a client for it, if that
+/// process is ready; an error if the launcher cannot reach it.
+async fn probe(
+    workspace: &Workspace,
+    start: Uuid,
+    launcher: &dyn Launcher,
+) -> Result<Option<(HostFile, Client)>, Error> {
     let path = workspace.file("host.json");
-    let host: HostFile = blocking(move || files::read_json(&path)).await.ok()?;
-    if host.start != start {
-        return None;
-    }
-    let client = Client::new(host.address, host.token.as_str()).ok()?;
+    let host = blocking(move || files::read_json::<HostFile>(&path)).await.ok().filter(|host| host.start == start);
+    let Some(mut host) = host else { return Ok(None) };
+    host.address = launcher.reach(workspace, host.address).await?;
+    let Ok(client) = Client::new(host.address, host.token.as_str()) else { return Ok(None) };
     // Readiness needs no token: the status does, so it shows that it is the one that wrote the file.
-    let is_ready = client.ready().await.ok()? && client.status().await.is_ok();
-    is_ready.then_some((host, client))
+    let is_ready = client.ready().await.unwrap_or(false) && client.status().await.is_ok();
+    Ok(is_ready.then_some((host, client)))
 }
 
 /// Asks a process to end, over HTTP if it listens and then by a signal, gives it the grace, and kills what is left.

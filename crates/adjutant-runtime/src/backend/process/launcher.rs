@@ -1,0 +1,75 @@
+//! How the process of an agent begins: by itself, or within something that holds it.
+
+use std::{ffi::OsString, net::SocketAddr};
+
+use async_trait::async_trait;
+
+use crate::{error::Error, workspace::Workspace};
+
+/// How the process of an agent begins, is asked, and is killed.
+///
+/// [`Process`](super::Process) does all else: folder, locks, adoption, status, logs, credentials. Every method can be left
+/// out. What a launcher begins must keep this:
+/// - the workspace is there under its own path, can be written, and its locks are those of this machine: a bind mount, no copy;
+/// - the environment comes to the host as it is, and what the host starts inherits it;
+/// - the process of the command lives until the host has ended, ends with its exit code, and outlives the operator.
+///
+/// `adjutant_testing::lifecycle_suite` plays whether that is so.
+///
+/// # Example
+/// ```
+/// use std::ffi::OsString;
+///
+/// use adjutant_runtime::{Error, Workspace, backend::{Launcher, ProcessOptions}};
+///
+/// /// Gives every agent the rest of the processor's time.
+/// struct Nice;
+///
+/// impl Launcher for Nice {
+///     fn command(&self, _: &Workspace, host: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+///         Ok(["nice", "-n", "10"].map(OsString::from).into_iter().chain(host).collect())
+///     }
+/// }
+///
+/// let options = ProcessOptions::new().launcher(Nice);
+/// ```
+#[async_trait]
+pub trait Launcher: Send + Sync {
+    /// Returns the command that begins a host, a program and its arguments: by default, the host itself.
+    ///
+    /// `host` is the program of the host and its arguments. Environment, folder, output and group are set for the command.
+    /// It blocks.
+    ///
+    /// # Errors
+    /// Any: the start fails with it.
+    fn command(&self, workspace: &Workspace, host: Vec<OsString>) -> Result<Vec<OsString>, Error> {
+        let _ = workspace;
+        Ok(host)
+    }
+
+    /// Returns where a host is asked from here: by default, at the address on which it told that it listens.
+    ///
+    /// The port must be the same: a host refuses requests for another one. It is called again until the host is ready, and by
+    /// the next operator for a host that lives on.
+    ///
+    /// # Errors
+    /// Any: the host is not ready yet. The last one is told if it never is.
+    async fn reach(&self, workspace: &Workspace, listens: SocketAddr) -> Result<SocketAddr, Error> {
+        let _ = workspace;
+        Ok(listens)
+    }
+
+    /// Kills what is left of a start that no signal reaches, as a container of a daemon: by default, nothing is.
+    ///
+    /// The group of the command is killed by then, and on Linux every process that has the environment of the start. It is called
+    /// after every end, and often with nothing to do. It blocks.
+    fn kill(&self, workspace: &Workspace) {
+        let _ = workspace;
+    }
+}
+
+/// Begins hosts by themselves.
+#[derive(Debug)]
+pub(super) struct Bare;
+
+impl Launcher for Bare {}
