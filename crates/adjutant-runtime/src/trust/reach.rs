@@ -8,9 +8,8 @@ use serde_json::Value;
 use crate::{
     Manifest,
     manifest::{
-        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
-        OptionsSpec, PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice,
-        ToolboxSpec,
+        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, MemorySpec, NamedContext, NotesSpec, OptionsSpec,
+        PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
     },
 };
 
