@@ -40,7 +40,7 @@ async fn operate(folder: &Path) -> Result<(), Box<dyn Error>> {
     let file = folder.join("adjutant.yaml");
     std::fs::write(&file, MANIFEST)?;
     let resolved = Manifest::load(&file, |_| None)?.resolve(Overrides::default())?;
-    let options = ProcessOptions::new().launcher(Bubblewrap::new(std::env::current_exe()?));
+    let options = ProcessOptions::new().launcher(Bubblewrap::new(std::env::current_exe()?, false));
     let backend = Process::new(folder.join("home"), None, options)?;
     let agent = backend.create(uuid::Uuid::new_v4(), resolved).await?;
     agent.start().await?;

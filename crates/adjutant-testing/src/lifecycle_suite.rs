@@ -1,4 +1,4 @@
-//! The promises of a backend of agents, and of what its processes begin in: a list, each with a name, played in a [`Lab`].
+//! The promises of a backend of agents, and of what its processes begin in: a list, each with a name, played in a [`LifeLab`].
 //!
 //! The agents of the suite run in a host of its own, [`host`]: a test without a harness may be both.
 //!
@@ -63,7 +63,7 @@ const OF_PROCESSES: &[&str] = &[
     note = "implement `open`, or use `lifecycle_suite::lab_fn`"
 )]
 #[async_trait]
-pub trait Lab: Send + Sync {
+pub trait LifeLab: Send + Sync {
     /// A new backend over this folder, as the next operator would have it. Its agents run in [`host`], or are made by [`build`].
     async fn open(&self, home: &Path) -> Arc<dyn Backend>;
 
@@ -108,7 +108,7 @@ impl fmt::Debug for LabFn {
 }
 
 #[async_trait]
-impl Lab for LabFn {
+impl LifeLab for LabFn {
     async fn open(&self, home: &Path) -> Arc<dyn Backend> {
         (self.open)(home)
     }
@@ -119,7 +119,7 @@ impl Lab for LabFn {
 }
 
 checks! {
-    $ lifecycle_suite, "The expression makes a [`Lab`](crate::lifecycle_suite::Lab) for each test, and may await.", LifeStage;
+    $ lifecycle_suite, "The expression makes a [`LifeLab`](crate::lifecycle_suite::LifeLab) for each test, and may await.", LifeStage;
     living::lives_from_created_to_removed: "an agent is made, begins, answers, stops, begins again and goes, and each is told",
     living::work_is_told: "an agent that is at work says so, and that it is ready when it is done",
     living::work_is_stopped: "an agent that is at work can be stopped",

@@ -48,15 +48,10 @@ pub struct Bubblewrap {
 }
 
 impl Bubblewrap {
-    /// No network, 16 GiB of addresses and 1,024 open files for each process. `program` calls [`inside`] first in its `main`.
-    pub fn new(program: PathBuf) -> Self {
-        Self { program, shares_network: false, memory_kib: 16 << 20, open_files: 1_024, bridges: Mutex::default() }
-    }
-
-    /// Lets agents use the network of the machine: those that ask a model elsewhere need it.
-    #[allow(dead_code, reason = "a choice of whoever uses it")]
-    pub fn share_network(self) -> Self {
-        Self { shares_network: true, ..self }
+    /// 16 GiB of addresses and 1,024 open files for each process; the network of the machine only if it is shared, as those need it
+    /// that ask a model elsewhere. `program` calls [`inside`] first in its `main`.
+    pub fn new(program: PathBuf, shares_network: bool) -> Self {
+        Self { program, shares_network, memory_kib: 16 << 20, open_files: 1_024, bridges: Mutex::default() }
     }
 
     /// True if this machine can begin anything in it.

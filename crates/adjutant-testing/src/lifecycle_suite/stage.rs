@@ -6,12 +6,12 @@ use adjutant_runtime::{Backend, Instance, Resolved, Status};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Lab, host::DOES};
+use super::{LifeLab, host::DOES};
 use crate::suite::{PATIENCE, Verdict, equal, ok};
 
 /// A play of one check. What it left is killed and deleted with it.
 pub(super) struct LifeStage<'a> {
-    lab: &'a dyn Lab,
+    lab: &'a dyn LifeLab,
     /// A folder of its own.
     pub(super) folder: PathBuf,
     /// The folder of agents in it.
@@ -19,7 +19,7 @@ pub(super) struct LifeStage<'a> {
 }
 
 impl<'a> LifeStage<'a> {
-    pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
+    pub(super) fn new(lab: &'a (dyn LifeLab + 'static)) -> Self {
         let folder = std::env::temp_dir().join(format!("life-{}", Uuid::new_v4().simple()));
         let home = folder.join("home");
         Self { lab, folder, home }
