@@ -74,9 +74,12 @@ pub trait LifeLab: Send + Sync {
     }
 }
 
+/// Opens a backend over a folder.
+type Open = dyn Fn(&Path) -> Arc<dyn Backend> + Send + Sync;
+
 /// A laboratory made of a function, as [`lab_fn`] makes it.
 pub struct LabFn {
-    open: Box<dyn Fn(&Path) -> Arc<dyn Backend> + Send + Sync>,
+    open: Box<Open>,
     without: Vec<(&'static str, &'static str)>,
 }
 
@@ -117,6 +120,9 @@ impl LifeLab for LabFn {
         self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
     }
 }
+
+// The list of checks plays in what each suite calls so.
+use LifeLab as Lab;
 
 checks! {
     $ lifecycle_suite, "The expression makes a [`LifeLab`](crate::lifecycle_suite::LifeLab) for each test, and may await.", LifeStage;

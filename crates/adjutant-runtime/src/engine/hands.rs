@@ -1,14 +1,8 @@
 //! The toolboxes of an agent that act: on files, by commands, in the web.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{path::Path, sync::Arc};
 
-use adjutant_agent::{Middleware, middleware_fn};
+use adjutant_agent::Middleware;
 use adjutant_tool::Toolbox;
 use adjutant_toolkit::{Edits, Files, Plan, ask_user};
 
@@ -125,8 +119,10 @@ pub(super) fn acts(tooling: &Tooling, agent: &AgentSpec) -> bool {
 /// Ends what was begun in the background when the last run of an agent has come to its end, or waits.
 #[cfg(all(feature = "shell", target_os = "linux"))]
 fn ending(end: impl Fn() + Send + Sync + 'static) -> Arc<dyn Middleware> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     let (at_work, end) = (Arc::new(AtomicUsize::new(0)), Arc::new(end));
-    Arc::new(middleware_fn("commands", move |cx, next| {
+    Arc::new(adjutant_agent::middleware_fn("commands", move |cx, next| {
         struct Guard<F: Fn()>(Arc<AtomicUsize>, Arc<F>);
         impl<F: Fn()> Drop for Guard<F> {
             fn drop(&mut self) {
