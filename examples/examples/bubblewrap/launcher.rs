@@ -38,7 +38,7 @@ const SHOWN: [&str; 12] = [
 ];
 
 /// Begins hosts by `bwrap`.
-pub struct Bubblewrap {
+pub(crate) struct Bubblewrap {
     program: PathBuf,
     shares_network: bool,
     memory_kib: u64,
@@ -50,12 +50,12 @@ pub struct Bubblewrap {
 impl Bubblewrap {
     /// 16 GiB of addresses and 1,024 open files for each process; the network of the machine only if it is shared, as those need it
     /// that ask a model elsewhere. `program` calls [`inside`] first in its `main`.
-    pub fn new(program: PathBuf, shares_network: bool) -> Self {
+    pub(crate) fn new(program: PathBuf, shares_network: bool) -> Self {
         Self { program, shares_network, memory_kib: 16 << 20, open_files: 1_024, bridges: Mutex::default() }
     }
 
     /// True if this machine can begin anything in it.
-    pub fn is_there() -> bool {
+    pub(crate) fn is_there() -> bool {
         let mut command = std::process::Command::new("bwrap");
         let told = command.args(["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--", "true"]).output();
         told.is_ok_and(|told| told.status.success())
@@ -127,7 +127,7 @@ fn socket(workspace: &Workspace) -> PathBuf {
 
 /// What this program does in the sandbox: it runs the host, and leads from the socket to where the host listens. `None` if it was
 /// called for anything else.
-pub fn inside() -> Option<ExitCode> {
+pub(crate) fn inside() -> Option<ExitCode> {
     let words: Vec<OsString> = env::args_os().skip(1).collect();
     let [word, host, argument, folder] = &words[..] else { return None };
     if word != INSIDE {

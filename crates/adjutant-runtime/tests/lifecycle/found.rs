@@ -2,13 +2,10 @@
 
 use std::{fs, sync::Arc};
 
-use adjutant_runtime::{
-    Backend, ErrorKind, Instance, Reason, Status, Workspace,
-    prompt::{MessagesRequest, PromptRequest},
-};
+use adjutant_runtime::{Backend, ErrorKind, Instance, Reason, Status, Workspace};
 use uuid::Uuid;
 
-use super::desk::{GOOD, Manner, both, created, kill, marked, options, pid, place, process, process_with, until};
+use super::desk::{GOOD, both, created, kill, options, place, process, process_with};
 
 /// The only agent that is found, and no problem.
 async fn only(backend: &dyn Backend) -> Arc<dyn Instance> {
