@@ -299,10 +299,10 @@ pub fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     value.serialize(&mut serializer).expect("JSON that was made for this");
 }
 
-/// Writes a member of an object after another one, as [`write`] does.
+/// Writes a member of an object after another one, as [`write()`] does.
 ///
 /// # Panics
-/// As [`write`].
+/// As [`write()`].
 pub fn member(out: &mut Vec<u8>, name: &str, value: &(impl Serialize + ?Sized)) {
     out.push(b',');
     write(out, name);
