@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -56,8 +57,14 @@ impl Hands {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }
         let file = root.join(PROJECT);
-        if file.symlink_metadata().is_ok_and(|it| it.is_file()) {
-            hands.read(&file, PROJECT, is_trusted)?;
+        match file.symlink_metadata() {
+            Ok(found) if found.is_file() => hands.read(&file, PROJECT, is_trusted)?,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            // Nothing is done without rules that somebody wrote.
+            Ok(_) | Err(_) => {
+                let problem = Problem::new(Exit::Usage, format!("{PROJECT} is no file that can be read"));
+                return Err(problem.hint("rules stand in a plain file, and a link is none"));
+            }
         }
         hands.boxes.push(Fetch::new().rules(hands.rules.clone()).toolbox());
         Ok(hands)

@@ -74,7 +74,6 @@ pub(crate) struct Change {
 
 /// Finds the place of a file that may be there or not: its folder is opened without following links out of the root.
 pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
-    let asked = asked.trim();
     let path = Path::new(asked);
     let (Some(name), folder) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else {
         return Err(ToolError::failed(format!("{} names no file", show::quoted(asked))));

@@ -124,7 +124,7 @@ impl Tool for FetchPage {
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
         tokio::select! {
             done = tokio::time::timeout(TIMEOUT, self.read(args, &cx)) => done.unwrap_or_else(|_| {
-                let message = format!("the page was not there after {} s", TIMEOUT.as_secs());
+                let message = format!("the page was not there and read after {} s", TIMEOUT.as_secs());
                 Err(ToolError::new(ToolErrorKind::TimedOut, message))
             }),
             () = cx.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, "fetching was stopped")),
@@ -237,6 +237,8 @@ impl FetchPage {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false)
+            // A server may close what it answered on without a word.
+            .pool_max_idle_per_host(0)
             .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(self.resolver.clone()))
             .build()

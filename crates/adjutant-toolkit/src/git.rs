@@ -25,6 +25,8 @@ const SHOWN: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of commits that are shown, if nothing is said, and at most.
 const COMMITS: (u32, u32) = (20, 200);
+/// The settings by which a repository names programs that change what is compared.
+const FILTERS: &str = "^filter\\.";
 /// Settings that hold whatever a repository says: a repository can name programs that git runs.
 const SETTINGS: [&str; 6] = [
     "core.fsmonitor=false",
@@ -58,7 +60,28 @@ impl Git {
         Tools::new("git").tool(GitStatus(self.clone())).tool(GitDiff(self.clone())).tool(GitLog(self.clone()))
     }
 
+    /// Runs git without the filters that the repository names: status and differences would run their programs.
     async fn run(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
+        let asked = ["config", "--name-only", "--get-regexp", FILTERS].map(Into::into).into();
+        let known = self.run_bare(cx, asked).await?;
+        let names = if known.status == Status::Ok { known.text() } else { String::new() };
+        let mut all: Vec<OsString> = Vec::new();
+        for name in names.lines().filter(|name| name.starts_with("filter.")) {
+            // A name with such a sign cannot be set on a command line.
+            if name.contains('=') {
+                return Err(ToolError::failed("the repository names a filter that cannot be switched off"));
+            }
+            let value = if name.to_ascii_lowercase().ends_with(".required") { "false" } else { "" };
+            all.extend(["-c".into(), format!("{name}={value}").into()]);
+        }
+        if names.len() >= SHOWN / 2 {
+            return Err(ToolError::failed("the repository names more filters than can be switched off"));
+        }
+        all.extend(words);
+        self.run_bare(cx, all).await
+    }
+
+    async fn run_bare(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
         let folder = shell::folder().map_err(|error| ToolError::failed("no temporary folder").with_source(error))?;
         let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"].map(Into::into).into();
         all.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]));

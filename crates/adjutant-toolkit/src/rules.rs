@@ -282,6 +282,8 @@ impl State {
                 None => decision != Decision::Allow && paths.are_all(),
             },
             (Subject::Fetch(pattern), Part::Host(Some(host))) => fits_host(pattern, host),
+            // It may be any host.
+            (Subject::Fetch(_), Part::Host(None)) => decision != Decision::Allow,
             (Subject::Tool(name), Part::Tool(tool)) => **name == **tool,
             _ => false,
         })

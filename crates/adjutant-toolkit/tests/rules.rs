@@ -200,6 +200,12 @@ fn rule_is_about_the_tool_and_its_arguments() {
         ("allow fetch(example.org)", "fetch", json!({ "url": "http://example.org@evil.org" }), Ask, Allow),
         ("allow fetch(example.org)", "fetch", json!({ "url": "http://evil.org\\@example.org" }), Ask, Allow),
         ("deny fetch(example.org)", "fetch", json!({ "url": "HTTPS://EXAMPLE.org:8080" }), Deny, Deny),
+        ("deny fetch(example.org)", "fetch", json!({ "url": "http://ex%61mple.org" }), Deny, Deny),
+        ("deny fetch(*)", "fetch", json!({ "url": "http://[2606:4700::1111]/" }), Deny, Deny),
+        ("ask fetch(*)", "fetch", json!({ "url": "http:example.org" }), Ask, Ask),
+        ("deny fetch(93.184.216.34)", "fetch", json!({ "url": "http://1572395042/" }), Deny, Deny),
+        ("deny read(.env)", "move_file", json!({ "from": ".env", "to": "b" }), Deny, Deny),
+        ("deny shell(rm *)", "run_command", json!({ "argv": ["env", "bash -c 'a;b;c' ".repeat(100_000)] }), Ask, Ask),
         ("allow send_mail", "send_mail", json!({}), Allow, Allow),
         ("ask send_mail", "send_mail", json!({}), Ask, Ask),
         ("deny send_mail\nallow send_mail", "send_mail", json!({}), Deny, Deny),
@@ -225,6 +231,21 @@ fn rule_is_about_the_tool_and_its_arguments() {
             rules.decide(&spec(tool), &args).decision
         });
         assert_eq!(found, [asking, all], "{text}: {tool} {args}");
+    }
+}
+
+#[test]
+fn link_is_judged_by_where_it_leads_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    std::fs::create_dir(root.join("secrets")).expect("a folder");
+    std::fs::write(root.join("secrets/k"), "k").expect("a file");
+    std::os::unix::fs::symlink("secrets", root.join("sl")).expect("a link");
+    let rules =
+        Rules::new(&root).with("deny read(secrets/**)\ndeny edit(secrets/**)", "rules").expect("they are right");
+    rules.set_mode(AccessMode::All);
+    for (tool, path) in [("read_file", "sl/k"), ("write_file", "sl/new"), ("read_file", "secrets/k")] {
+        assert_eq!(rules.decide(&spec(tool), &json!({ "path": path })).decision, Decision::Deny, "{tool} {path}");
     }
 }
 

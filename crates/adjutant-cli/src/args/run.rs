@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use adjutant::{
     llm::Effort,
     runtime::manifest::Durability,
-    toolkit::{self, AccessMode, Hosts, Network},
+    toolkit::{AccessMode, Hosts, Network},
 };
 use clap::ValueEnum;
 
@@ -242,10 +242,12 @@ impl From<Survives> for Durability {
 }
 
 /// What commands may reach.
-pub(super) fn network(text: &str) -> Result<Network, toolkit::Error> {
+pub(super) fn network(text: &str) -> Result<Network, String> {
+    let is_word = |host: &str| ["none", "all"].iter().any(|word| host.trim().eq_ignore_ascii_case(word));
     Ok(match text.trim() {
         "none" => Network::None,
         "all" => Network::All,
-        hosts => Network::Hosts(Hosts::new(hosts.split(','))?),
+        hosts if hosts.split(',').any(is_word) => return Err("`none` and `all` stand alone, in small letters".into()),
+        hosts => Network::Hosts(Hosts::new(hosts.split(',')).map_err(|error| error.to_string())?),
     })
 }

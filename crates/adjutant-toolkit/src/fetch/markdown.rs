@@ -217,7 +217,8 @@ impl Markdown {
     }
 
     fn image(&mut self, tag: &Tag) {
-        let text = attribute(tag, "alt").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let text = attribute(tag, "alt").map(|text| text.replace(['[', ']'], " "));
+        let text = text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
         let Some(text) = text.filter(|text| !text.is_empty() && !is_hidden(tag)) else { return };
         match attribute(tag, "src").and_then(|from| self.address(from)) {
             Some(from) => self.word(&format!("![{text}]({from})")),
@@ -469,7 +470,9 @@ fn is_hidden(tag: &Tag) -> bool {
     let style = attribute(tag, "style").unwrap_or_default();
     let style: String =
         style.chars().take(MAX_LINK).filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
-    attribute(tag, "hidden").is_some() || style.contains("display:none") || style.contains("visibility:hidden")
+    let hides = ["display:none", "visibility:hidden", "opacity:0;", "font-size:0;", "font-size:0px"];
+    let style = style + ";";
+    attribute(tag, "hidden").is_some() || hides.iter().any(|hides| style.contains(hides))
 }
 
 fn heading(name: &str) -> Option<usize> {

@@ -78,7 +78,7 @@ impl Root {
 
     /// Opens what the model asked for; blank or `.` is the root.
     pub(super) fn target(&self, asked: &str) -> Result<Opened, ToolError> {
-        let asked = asked.trim();
+        let asked = if asked.trim().is_empty() { "." } else { asked };
         let path = self.resolve(asked).map_err(|error| refused(asked, &error))?;
         if let Some(why) = self.closes(&path) {
             return Err(ToolError::failed(format!("{} is not shown: {why}", show::quoted(asked))));

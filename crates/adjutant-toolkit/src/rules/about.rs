@@ -68,13 +68,19 @@ impl<'a> About<'a> {
             about.hosts.push(args["url"].as_str().and_then(host_of));
         } else if let Some((_, names)) = EDITS.iter().find(|(name, _)| *name == tool) {
             about.class = Class::Edits;
-            about.edits.extend(names.iter().map(|name| inside(root, Path::new(""), path(name).unwrap_or_default())));
+            for name in *names {
+                about.edits.extend(places(root, Path::new(""), path(name).unwrap_or_default()));
+            }
+            if tool == "move_file" {
+                // What it held is shown where it comes to.
+                about.reads.extend(places(root, Path::new(""), path("from").unwrap_or_default()));
+            }
             let patch = args["patch"].as_str().unwrap_or_default();
             let named = patch.lines().filter_map(|line| PATCH.iter().find_map(|start| line.strip_prefix(start)));
-            about.edits.extend(named.map(|path| inside(root, Path::new(""), path.trim())));
+            about.edits.extend(named.flat_map(|path| places(root, Path::new(""), path.trim())));
         } else if LOOKS.contains(&tool) {
             about.class = Class::Looks;
-            about.reads.push(inside(root, Path::new(""), path("path").unwrap_or_default()));
+            about.reads.extend(places(root, Path::new(""), path("path").unwrap_or_default()));
         } else if HARMLESS.contains(&tool) {
             about.class = Class::Harmless;
         } else if spec.replay == Replay::Pure {
@@ -92,18 +98,30 @@ impl<'a> About<'a> {
         };
         let folder = Path::new(self.args["cwd"].as_str().unwrap_or_default());
         let moves = line.commands.iter().any(|it| matches!(it.program(), "cd" | "pushd" | "popd"));
+        let (mut bare, mut crowded) = (false, false);
         for command in &line.commands {
             let place = |path: &String| match moves && Path::new(path).is_relative() {
-                true => None,
-                false => inside(root, folder, path),
+                true => vec![None],
+                false => places(root, folder, path),
             };
-            self.edits.extend(command.writes.iter().map(place));
-            self.reads.extend(command.reads.iter().map(place));
+            // What keeps rules and hooks is changed by nobody's leave but a person's.
+            let open = |place: Option<PathBuf>| place.filter(|path| !is_kept(path));
+            self.edits.extend(command.writes.iter().flat_map(place).map(open));
+            self.reads.extend(command.reads.iter().flat_map(place));
+            bare |= command.words.is_empty() && !command.writes.is_empty();
             if programs::runs_others(command) {
-                self.hidden.extend(command.inner());
+                let inner = command.inner();
+                crowded |= inner.len() >= super::line::MAX_INNER;
+                self.hidden.extend(inner);
             }
         }
         (self.commands, self.unclear) = (line.commands, line.unclear);
+        if bare {
+            self.unclear.get_or_insert("it writes to a file and runs nothing");
+        }
+        if crowded {
+            self.unclear.get_or_insert("it holds too many commands to be looked at");
+        }
         if self.commands.is_empty() {
             self.unclear.get_or_insert("it holds no command");
         }
@@ -192,6 +210,24 @@ fn inside(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
     Some(clean)
 }
 
+/// A place as it is named, and where links lead from there, if that is another one.
+fn places(root: &Path, folder: &Path, path: &str) -> Vec<Option<PathBuf>> {
+    let named = inside(root, folder, path);
+    let Some(place) = &named else { return vec![named] };
+    let real = |path: &Path| path.canonicalize().ok();
+    let at = root.join(place);
+    // What is not there yet comes to where its folder leads.
+    let found = real(&at).or_else(|| Some(real(at.parent()?)?.join(at.file_name()?)));
+    let Some(found) = found.filter(|found| *found != at) else { return vec![named] };
+    let other = found.strip_prefix(root).ok().map(Path::to_owned);
+    vec![named, other]
+}
+
+/// True if rules or what a repository runs are kept there.
+fn is_kept(path: &Path) -> bool {
+    path.components().any(|part| [".git", ".adjutant"].iter().any(|kept| part.as_os_str().eq_ignore_ascii_case(kept)))
+}
+
 /// The host of an address, if it is told plainly.
 fn host_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.trim().split_once("://")?;
@@ -202,5 +238,8 @@ fn host_of(url: &str) -> Option<String> {
         .map_or(authority, |(host, port)| if port.bytes().all(|it| it.is_ascii_digit()) { host } else { authority });
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let is_plain = !host.is_empty() && host.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'.');
-    (is_web && is_plain).then_some(host)
+    // A number has many forms, and a rule knows the plain one.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.starts_with(|it: char| it.is_ascii_digit());
+    (is_web && is_plain && (!is_number || host.parse::<std::net::Ipv4Addr>().is_ok())).then_some(host)
 }

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 12;
 /// How many times commands are looked for in words of commands that were found in words.
 const MAX_QUOTED: usize = 2;
 /// The largest number of commands that are looked for in words at a time, and the words of one that are looked at.
-const MAX_INNER: usize = 2_000;
+pub(super) const MAX_INNER: usize = 2_000;
 const MAX_WORDS: usize = 200;
 /// The words that are no commands where a command may stand.
 const KEYWORDS: [&str; 20] = [
@@ -74,6 +74,9 @@ impl Line {
 
     /// A command that no shell reads.
     pub(super) fn of(argv: Vec<String>) -> Self {
+        if argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_LINE {
+            return Self { commands: Vec::new(), unclear: Some("it is too long to be read") };
+        }
         let unclear = argv.iter().flat_map(|word| word.chars()).any(|c| is_hidden(c) && !matches!(c, '\t' | '\n'));
         let unclear = unclear.then_some("it has characters that are not seen");
         Self { commands: vec![Simple { words: argv, ..Simple::default() }], unclear }
@@ -101,9 +104,12 @@ impl Simple {
     fn within_words(&self) -> Vec<Simple> {
         let mut inner = Vec::new();
         for at in 1..self.words.len().min(MAX_WORDS) {
+            if inner.len() >= MAX_INNER {
+                break;
+            }
             inner.push(Simple { words: self.words[at..].to_vec(), ..Simple::default() });
             if self.words[at].contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(']) {
-                inner.extend(Line::within(&self.words[at], MAX_DEPTH / 2).commands);
+                inner.extend(Line::within(&self.words[at], MAX_DEPTH / 2).commands.into_iter().take(MAX_INNER));
             }
         }
         inner

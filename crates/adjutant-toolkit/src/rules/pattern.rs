@@ -193,7 +193,13 @@ impl Words {
             Some(first) => *first = command.program().to_owned(),
             None => return false,
         }
+        // Options before what a program is to do, and their values, hide it from nobody.
+        let options = words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
         self.fits(&words)
+            || (1..=2 * options).any(|skipped| {
+                let rest = words.get(1 + skipped..).unwrap_or_default();
+                !rest.is_empty() && self.fits(&[&words[..1], rest].concat())
+            })
     }
 }
 

@@ -85,6 +85,11 @@ fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
     for path in plan.write {
         add(&["--bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
     }
+    // A place that something is bound to cannot be renamed, and so nothing can stand in for it.
+    let repository = plan.root.join(".git");
+    if plan.write.iter().any(|path| path == plan.root) && repository.exists() {
+        add(&["--bind-try".as_ref(), repository.as_os_str(), repository.as_os_str()]);
+    }
     for kept in KEPT.map(|kept| plan.root.join(kept)) {
         if plan.write.iter().any(|path| path == plan.root) && kept.exists() {
             add(&["--ro-bind-try".as_ref(), kept.as_os_str(), kept.as_os_str()]);

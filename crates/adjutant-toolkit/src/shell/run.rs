@@ -193,7 +193,7 @@ impl RunCommand {
     /// The folder to run in. It need not be below the root: the sandbox decides what can be done there.
     fn cwd(&self, asked: Option<&str>) -> Result<PathBuf, ToolError> {
         let root = &self.shell.inner.root;
-        let cwd = root.join(asked.map_or(".", str::trim));
+        let cwd = root.join(asked.unwrap_or("."));
         match cwd.canonicalize() {
             Ok(cwd) if cwd.starts_with(root) && cwd.is_dir() => Ok(cwd),
             Ok(_) => Err(ToolError::new(ToolErrorKind::Denied, "cwd is no folder below the root")),
