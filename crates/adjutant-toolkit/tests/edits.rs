@@ -348,6 +348,10 @@ fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
     assert_eq!((desk.text("f").as_str(), desk.text("new/theirs").as_str()), ("one\n", "x"));
     assert!(!desk.root().join("new/deep").exists());
     assert!(desk.undo.restore(&desk.files, &desk.changes()).expect("all is as it was").is_empty());
+    // A blank is a part of a name, and takes no other file away.
+    desk.call("write_file", json!({ "path": " f ", "content": "x" })).expect("it is written");
+    desk.undo.restore(&desk.files, &desk.changes()).expect("it is put back");
+    assert!(!desk.root().join(" f ").exists() && desk.text("f") == "one\n");
     let made_up = json!({ "path": "../x", "before": "../../etc/passwd", "after": null });
     let change = FileChange::of_note("file.changed", &made_up).expect("it is one");
     desk.undo.restore(&desk.files, &[change]).expect_err("a log that was made up leads nowhere");

@@ -56,6 +56,7 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
     ("files", "write to shared memory", "echo a > /dev/shm/adj-{id}"),
     ("files", "plant a hook of git", "echo a > .git/hooks/post-commit && echo ESCAPED"),
     ("files", "change the settings of git", "echo a >> .git/config && echo ESCAPED"),
+    ("files", "put another folder in the place of .git", "mv .git .moved && mkdir .git && echo ESCAPED"),
     ("files", "make a program that runs as its owner", "cp /bin/true s; chmod u+s s && test -u s && echo ESCAPED"),
     ("files", "make a device", "mknod d b 254 0 && echo ESCAPED"),
     (
