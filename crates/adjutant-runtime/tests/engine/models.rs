@@ -96,7 +96,7 @@ async fn two_agents_with_one_model_name_share_the_model() {
 async fn options_of_the_manifest_are_those_of_the_request() {
     let options = json!({
         "max_output_tokens": 77, "temperature": 0.5, "stop": ["END"], "thinking": "low", "sequential_calls": true,
-        "headers": { "x-team": "blue" }, "extra": { "seed": 3 },
+        "headers": { "x-team": "blue" }, "extra": { "user": 3 }, "top_p": 0.25, "seed": 7,
     });
     let stage = Stage::new([]);
     let engine = stage.engine(one(json!({ "options": options }))).await;
@@ -105,7 +105,7 @@ async fn options_of_the_manifest_are_those_of_the_request() {
     assert_eq!((&asked.stop[..], asked.thinking), (&["END".into()][..], Some(Effort::Low)));
     assert!(asked.sequential_calls);
     assert_eq!(asked.headers["x-team"], "blue");
-    assert_eq!(asked.extra["seed"], 3);
+    assert_eq!((&asked.extra["user"], asked.top_p, asked.seed), (&json!(3), Some(0.25), Some(7)));
     assert_eq!(engine.options().max_output_tokens, Some(77));
 }
 
