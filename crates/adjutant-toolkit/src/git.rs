@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use crate::{
     Error, Sandbox,
     files::work,
-    sandbox::job::{Access, CommandEnd, CommandJob},
+    sandbox::job::{Access, CommandEnd, CommandJob, OutputPipe},
     shell,
 };
 
@@ -62,58 +63,20 @@ impl Git {
 
     /// Runs git without the filters that the repository names: status and differences would run their programs.
     async fn run(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
-        let asked = ["config", "--name-only", "--get-regexp", FILTERS].map(Into::into).into();
-        let known = self.run_bare(cx, asked).await?;
-        let names = if known.status == Status::Ok { known.text() } else { String::new() };
+        let asked = ["config", "--null", "--name-only", "--get-regexp", FILTERS].map(Into::into).into();
+        // Where there is none, or no repository, it says nothing.
+        let (_, names, dropped) = self.output(cx, asked, true).await?;
         let mut all: Vec<OsString> = Vec::new();
-        for name in names.lines().filter(|name| name.starts_with("filter.")) {
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
             // A name with such a sign cannot be set on a command line.
-            if name.contains('=') {
-                return Err(ToolError::failed("the repository names a filter that cannot be switched off"));
+            if name.contains(&b'=') || dropped > 0 {
+                return Err(ToolError::failed("the repository names filters that cannot be switched off"));
             }
-            let value = if name.to_ascii_lowercase().ends_with(".required") { "false" } else { "" };
-            all.extend(["-c".into(), format!("{name}={value}").into()]);
-        }
-        if names.len() >= SHOWN / 2 {
-            return Err(ToolError::failed("the repository names more filters than can be switched off"));
+            let value: &[u8] = if name.to_ascii_lowercase().ends_with(b".required") { b"=false" } else { b"=" };
+            all.extend(["-c".into(), OsString::from_vec([name, value].concat())]);
         }
         all.extend(words);
-        self.run_bare(cx, all).await
-    }
-
-    async fn run_bare(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
-        let folder = shell::folder().map_err(|error| ToolError::failed("no temporary folder").with_source(error))?;
-        let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"].map(Into::into).into();
-        all.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]));
-        all.extend(words);
-        let job = CommandJob {
-            words: all,
-            root: self.root.clone(),
-            access: Access::Read,
-            cwd: self.root.clone(),
-            home: folder.path().join("home"),
-            tmp: folder.path().to_owned(),
-            folder: Some(folder),
-            has_usual: true,
-            input: None,
-            is_split: false,
-            environment: [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ATTR_NOSYSTEM", "1")]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into(),
-            limit: TIMEOUT,
-        };
-        let output = Arc::new(Mutex::new((Vec::new(), 0)));
-        let sink = {
-            let output = Arc::clone(&output);
-            Box::new(move |_, bytes: &[u8]| {
-                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = SHOWN.saturating_sub(output.0.len()).min(bytes.len());
-                output.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
-                output.1 += bytes.len() - room;
-            })
-        };
-        let how = self.sandbox.run(job, sink, &cx.cancel).await?;
-        let (bytes, dropped) = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
+        let (how, bytes, dropped) = self.output(cx, all, false).await?;
         let mut text = shell::plain_text(&bytes).trim_end().to_owned();
         if dropped > 0 {
             text.push_str(&format!("\n[{dropped} bytes left out: name a path, or fewer commits]"));
@@ -132,6 +95,51 @@ impl Git {
             CommandEnd::Stopped => Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
             CommandEnd::Flooded | CommandEnd::Lost => Err(ToolError::failed("it is not known how git ended")),
         }
+    }
+
+    /// How git ended, the bytes that it wrote, and how many more there were; without its errors if they are split off.
+    async fn output(
+        &self,
+        cx: &CallContext,
+        words: Vec<OsString>,
+        is_split: bool,
+    ) -> Result<(CommandEnd, Vec<u8>, usize), ToolError> {
+        let folder = shell::folder().map_err(|error| ToolError::failed("no temporary folder").with_source(error))?;
+        let mut all: Vec<OsString> = ["git", "--no-optional-locks", "--no-pager"].map(Into::into).into();
+        all.extend(SETTINGS.iter().flat_map(|setting| ["-c".into(), (*setting).into()]));
+        all.extend(words);
+        let job = CommandJob {
+            words: all,
+            root: self.root.clone(),
+            access: Access::Read,
+            cwd: self.root.clone(),
+            home: folder.path().join("home"),
+            tmp: folder.path().to_owned(),
+            folder: Some(folder),
+            has_usual: true,
+            input: None,
+            is_split,
+            environment: [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ATTR_NOSYSTEM", "1")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+            limit: TIMEOUT,
+        };
+        let output = Arc::new(Mutex::new((Vec::new(), 0)));
+        let sink = {
+            let output = Arc::clone(&output);
+            Box::new(move |from, bytes: &[u8]| {
+                if is_split && from == OutputPipe::Errors {
+                    return;
+                }
+                let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = SHOWN.saturating_sub(output.0.len()).min(bytes.len());
+                output.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                output.1 += bytes.len() - room;
+            })
+        };
+        let how = self.sandbox.run(job, sink, &cx.cancel).await?;
+        let (bytes, dropped) = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok((how, bytes, dropped))
     }
 }
 

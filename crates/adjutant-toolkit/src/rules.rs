@@ -323,7 +323,9 @@ impl fmt::Display for Part<'_> {
             Self::Command(command) => write!(f, "the command `{}`", about::cut(&command.words.join(" "), 200)),
             Self::Edit(Some(path)) => write!(f, "a change of `{}`", path.display()),
             Self::Read(Some(path)) => write!(f, "a look at `{}`", path.display()),
-            Self::Edit(None) | Self::Read(None) => f.write_str("a file outside the folder"),
+            Self::Edit(None) | Self::Read(None) => {
+                f.write_str("a file outside the folder, or one that rules or hooks are kept in")
+            }
             Self::Host(host) => write!(f, "the host `{}`", host.unwrap_or("(not plainly told)")),
             Self::Tool(name) => write!(f, "the tool `{name}`"),
         }

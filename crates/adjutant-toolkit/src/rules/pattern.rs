@@ -179,27 +179,24 @@ impl Words {
 
     /// True if these are the words of a command.
     pub(super) fn fits(&self, words: &[String]) -> bool {
-        let is_long = if self.open { words.len() >= self.words.len() } else { words.len() == self.words.len() };
-        is_long && self.words.iter().zip(words).all(|(pattern, word)| fits(pattern, word))
+        words.split_first().is_some_and(|(program, rest)| self.fits_parts(program, rest))
     }
 
     /// As [`Words::fits`], whatever folder the program is in.
     pub(super) fn fits_program(&self, command: &Simple) -> bool {
-        if self.fits(&command.words) {
-            return true;
-        }
-        let mut words = command.words.clone();
-        match words.first_mut() {
-            Some(first) => *first = command.program().to_owned(),
-            None => return false,
-        }
+        let Some((_, rest)) = command.words.split_first() else { return false };
         // Options before what a program is to do, and their values, hide it from nobody.
-        let options = words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
-        self.fits(&words)
-            || (1..=2 * options).any(|skipped| {
-                let rest = words.get(1 + skipped..).unwrap_or_default();
-                !rest.is_empty() && self.fits(&[&words[..1], rest].concat())
-            })
+        let options = rest.iter().take_while(|word| word.starts_with('-')).count();
+        let tails = (1..=2 * options).filter_map(|skipped| rest.get(skipped..)).filter(|tail| !tail.is_empty());
+        let program = command.program();
+        self.fits(&command.words) || [rest].into_iter().chain(tails).any(|rest| self.fits_parts(program, rest))
+    }
+
+    fn fits_parts(&self, program: &str, rest: &[String]) -> bool {
+        let count = rest.len() + 1;
+        let is_long = if self.open { count >= self.words.len() } else { count == self.words.len() };
+        let words = [program].into_iter().chain(rest.iter().map(String::as_str));
+        is_long && self.words.iter().zip(words).all(|(pattern, word)| fits(pattern, word))
     }
 }
 

@@ -34,11 +34,11 @@ fn git_shows_a_repository_and_runs_none_of_its_programs() {
     fs::write(&evil, "#!/bin/sh\necho PWNED >&2\ntouch PWNED\ncat\n").expect("a file");
     fs::set_permissions(&evil, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
     let evil = evil.to_str().expect("a plain name");
-    fs::write(at.join(".gitattributes"), "*.txt diff=evil filter=evil\n").expect("a file");
+    fs::write(at.join(".gitattributes"), "*.txt diff=evil filter=o\u{200b}dd\n").expect("a file");
     for name in [
         "core.fsmonitor",
-        "filter.evil.clean",
-        "filter.evil.process",
+        "filter.o\u{200b}dd.clean",
+        "filter.o\u{200b}dd.process",
         "diff.external",
         "diff.evil.textconv",
         "diff.evil.command",
