@@ -50,6 +50,7 @@ pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
 pub use resource::{DataSpec, PeerSpec};
 pub use schema::schema;
+pub(crate) use tool::TOOLBOXES;
 pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
 /// The name of a manifest's file, unless another one is given.

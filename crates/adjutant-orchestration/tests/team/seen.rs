@@ -134,11 +134,11 @@ async fn hooks_hear_of_members() {
 
 #[tokio::test(start_paused = true)]
 async fn hook_changes_or_denies_a_message() {
-    let crew = team().template("a", agent([send("lead", "The key is 1234."), send("lead", "Goodbye."), says("Yes.")]));
+    let crew = team().template("a", agent([send("lead", "The key is K-77."), send("lead", "Goodbye."), says("Yes.")]));
     let lead = lead(&crew, [spawn("a"), wait_team(), wait_team(), call("read_messages", json!({})), says("Done.")]);
     let lead = lead.on(|cx: HookContext, mut it: TeamMessage| async move {
         assert_eq!((&*it.team, &*it.from, &*it.to, cx.who.depth), ("crew", "a", "lead", 0));
-        if it.content.contains("1234") {
+        if it.content.contains("K-77") {
             return Verdict::Deny("no keys".into());
         }
         it.content = "Farewell.".into();
@@ -147,7 +147,7 @@ async fn hook_changes_or_denies_a_message() {
     let events = events(&lead).await;
     let result = last(&events);
     let heard = results(&result).join("\n");
-    assert!(heard.contains("Farewell.") && !heard.contains("Goodbye.") && !heard.contains("1234"), "{heard}");
+    assert!(heard.contains("Farewell.") && !heard.contains("Goodbye.") && !heard.contains("K-77"), "{heard}");
     assert_eq!(told(&events, "team.message").len(), 1);
     let refused = events.iter().any(|it| format!("{:?}", it.kind).contains("the message was not passed on: no keys"));
     assert!(refused, "the sender is told");

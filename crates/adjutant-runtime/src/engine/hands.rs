@@ -7,11 +7,12 @@ use adjutant_tool::Toolbox;
 use adjutant_toolkit::{Edits, Files, Plan, ask_user};
 
 use super::{toolbox, tooling::Tooling};
-use crate::{Error, ErrorKind, manifest::AgentSpec};
+use crate::{
+    Error, ErrorKind,
+    manifest::{AgentSpec, TOOLBOXES, ToolboxChoice},
+};
 
-/// Their names.
-pub(super) const NAMES: [&str; 6] = ["edits", "shell", "git", "fetch", "plan", "ask_user"];
-/// Those that do something which needs somebody's word.
+/// The toolboxes that do something which needs somebody's word.
 const ACTS: [&str; 3] = ["edits", "shell", "fetch"];
 
 /// The folder of an agent's files, which its toolboxes work in; they know of each other what was read.
@@ -76,7 +77,7 @@ impl<'a> Hands<'a> {
                 self.middleware.push(ending(move || shell.end_run()));
                 Arc::new(tools)
             }
-            name if NAMES.contains(&name) => {
+            name if TOOLBOXES.contains(&name) => {
                 let message =
                     format!("the agent {} has the toolbox {name}, and this program has none", self.agent.name);
                 return Err(Error::new(ErrorKind::Config, message));
@@ -110,7 +111,7 @@ impl<'a> Hands<'a> {
 
 /// True if an agent has a toolbox of ours that does what needs somebody's word.
 pub(super) fn acts(tooling: &Tooling, agent: &AgentSpec) -> bool {
-    agent.toolboxes.iter().map(crate::manifest::ToolboxChoice::name).any(|name| {
+    agent.toolboxes.iter().map(ToolboxChoice::name).any(|name| {
         let is_given = tooling.toolboxes.contains_key(name);
         !is_given && ACTS.contains(&&**name)
     })

@@ -10,18 +10,15 @@ use adjutant_orchestration::{Notes, Reflections, board::BoardTools};
 use adjutant_tool::{Identity, Toolbox};
 
 use super::{
-    hands::{self, Hands},
+    hands::Hands,
     pattern::any_fits,
     reflecting,
     tooling::{Tooling, unknown},
 };
 use crate::{
     Error, ErrorKind,
-    manifest::{AgentSpec, ToolboxChoice, ToolboxSpec},
+    manifest::{AgentSpec, TOOLBOXES, ToolboxChoice, ToolboxSpec},
 };
-
-/// The toolboxes that there are, beside those of the application.
-const KNOWN: [&str; 7] = ["files", "board", "notes", "memory", "reflections", "background", "peers"];
 
 /// The part of a toolbox that an agent gets.
 #[derive(Clone)]
@@ -85,7 +82,7 @@ pub(super) async fn piece(
         (None, name) => match hands.toolbox(name)? {
             Some(toolbox) => toolbox,
             None => {
-                let known = KNOWN.into_iter().chain(hands::NAMES);
+                let known = TOOLBOXES.into_iter();
                 let known: Vec<&str> = known.chain(tooling.toolboxes.keys().map(|name| &**name)).collect();
                 return Err(unknown(agent, "toolbox", &spec.name, &known));
             }

@@ -3,7 +3,7 @@
 use super::node::{Content, Map, Node};
 
 /// Lists whose elements are found by a field of theirs, at the top of a manifest.
-const NAMED: [(&str, &str); 6] = [
+pub(super) const NAMED: [(&str, &str); 6] = [
     ("agents", "name"),
     ("process_tools", "name"),
     ("peers", "name"),

@@ -5,21 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Overrides, near,
+    Overrides,
+    merge::NAMED,
+    near,
     node::{Content, Key, Map, Mark, Node, Source},
     problem::{Problem, Problems, quoted},
     shape::{AGENT_FIELDS, MANIFEST_FIELDS},
 };
-
-/// Lists whose elements are named, and by which field.
-const NAMED: [(&str, &str); 6] = [
-    ("agents", "name"),
-    ("process_tools", "name"),
-    ("peers", "name"),
-    ("providers", "name"),
-    ("models", "id"),
-    ("toolboxes", "name"),
-];
 
 /// Puts overrides into a tree of the one form.
 pub(super) fn overrides(root: &mut Node, overrides: &Overrides, problems: &mut Problems) {

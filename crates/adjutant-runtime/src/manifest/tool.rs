@@ -8,6 +8,23 @@ use serde_json::Value;
 
 use super::{Bytes, Span};
 
+/// The names that a toolbox may have.
+pub(crate) const TOOLBOXES: [&str; 13] = [
+    "files",
+    "edits",
+    "shell",
+    "git",
+    "fetch",
+    "plan",
+    "ask_user",
+    "board",
+    "notes",
+    "memory",
+    "reflections",
+    "background",
+    "peers",
+];
+
 /// A toolbox of an agent: its name, or its name with what is changed about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]

@@ -30,7 +30,7 @@ fn lives(id: &str) -> bool {
 }
 
 /// Waits for something that another process does.
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(Duration::from_secs(60), async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -45,7 +45,7 @@ async fn there(path: &Path) {
 }
 
 /// The processes whose working folder this is.
-fn at_work(folder: &Path) -> Vec<String> {
+pub(crate) fn at_work(folder: &Path) -> Vec<String> {
     let folder = folder.canonicalize().expect("the folder is there");
     let all = std::fs::read_dir("/proc").expect("there are processes").filter_map(Result::ok);
     let here = all.filter(|it| std::fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == folder));

@@ -25,7 +25,16 @@ pub(super) struct Owned {
 #[derive(Debug)]
 pub(super) struct HeldOwnership {
     pub(super) owned: Owned,
-    _alive: File,
+    alive: File,
+}
+
+impl Drop for HeldOwnership {
+    /// Lets go in so many words: a child that another thread has just forked holds the same open file until it becomes its
+    /// program, and closing ours alone would leave the log owned until then.
+    fn drop(&mut self) {
+        // A lock that cannot be let go of goes with its file.
+        let _ = self.alive.unlock();
+    }
 }
 
 impl Owned {
@@ -113,7 +122,7 @@ pub(super) fn take(place: &LogFolder, owner: &Owner, before: Option<Owned>) -> R
         // It tells nobody anything any more.
         let _ = fs::remove_file(place.file(&before.held()));
     }
-    Ok(HeldOwnership { owned, _alive: alive })
+    Ok(HeldOwnership { owned, alive })
 }
 
 impl HeldOwnership {

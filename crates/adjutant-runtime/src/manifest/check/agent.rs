@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Check, form, model};
 use crate::manifest::{
     Access, AgentSpec, Approval, Compaction, ContextSpec, Instructions, LimitsSpec, Manifest, NamedContext, PREFIXED,
-    ToolboxChoice, ToolboxSpec,
+    TOOLBOXES, ToolboxChoice, ToolboxSpec,
     node::At,
     path::Kind,
     problem::{Problem, quoted},
@@ -16,22 +16,6 @@ use crate::manifest::{
 
 /// The largest number of agents.
 const MAX_AGENTS: usize = 256;
-/// The names that a toolbox may have.
-const TOOLBOXES: [&str; 13] = [
-    "files",
-    "edits",
-    "shell",
-    "git",
-    "fetch",
-    "plan",
-    "ask_user",
-    "board",
-    "notes",
-    "memory",
-    "reflections",
-    "background",
-    "peers",
-];
 /// What may surround runs.
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
 /// The largest number of rules of an agent.
