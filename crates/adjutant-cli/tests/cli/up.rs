@@ -1,5 +1,7 @@
 //! `adjutant up`: an operator in the foreground.
 
+mod walk;
+
 use std::{
     io::{BufRead, BufReader, Lines},
     process::{Child, ChildStdout, Command},
@@ -19,10 +21,13 @@ struct Up {
 
 impl Up {
     fn start(project: &Project, args: &[&str]) -> Self {
-        let mut child = adjutant(&[&["up", "--json"], args].concat())
-            .current_dir(project.path())
-            .spawn()
-            .expect("the command starts");
+        let mut command = adjutant(&[&["up", "--json"], args].concat());
+        command.current_dir(project.path());
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("the command starts");
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         Self { child, lines, unseen: Vec::new() }
     }

@@ -67,9 +67,10 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
     }
     // Nobody can run it meanwhile, so its database is in order.
     let lock = Lock::take(&workspace.file("host.lock")).map_err(|error| match error.kind() {
-        ErrorKind::Busy => {
-            Error::new(ErrorKind::Conflict, format!("the agent {} runs; hint: stop it first", entry.name))
-        }
+        ErrorKind::Busy => Error::new(
+            ErrorKind::Conflict,
+            format!("the agent {} runs, and only one that is stopped is exported", entry.name),
+        ),
         _ => error,
     })?;
     if fs::symlink_metadata(to).is_ok() {

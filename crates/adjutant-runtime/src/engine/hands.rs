@@ -104,6 +104,15 @@ impl<'a> Hands<'a> {
     }
 
     fn cannot(&self, what: &str, root: &Path, error: adjutant_toolkit::Error) -> Error {
+        if !root.exists() {
+            let message = format!(
+                "the agent {} works in {}, and there is no such folder; hint: make it, or name another one as the `root` \
+                 of its toolbox",
+                self.agent.name,
+                root.display()
+            );
+            return Error::new(ErrorKind::Config, message);
+        }
         let message = format!("the agent {} cannot have {what} of {}", self.agent.name, root.display());
         Error::new(ErrorKind::Config, message).with_source(error)
     }

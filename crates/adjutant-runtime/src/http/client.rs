@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::{
     MAX_REQUEST_BYTES,
     error::Wire,
-    frames::Frames,
+    frames::{Frames, MAX_FRAME_BYTES},
     report::AgentReport,
     sse::{END, ERROR},
 };
@@ -273,8 +273,24 @@ fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<
 }
 
 async fn json_of<T: DeserializeOwned>(answer: Response) -> Result<T, Error> {
-    let bytes = answer.bytes().await.map_err(unanswered)?;
-    serde_json::from_slice(&bytes).map_err(|error| unreadable().with_source(error))
+    serde_json::from_slice(&whole(answer).await?).map_err(|error| unreadable().with_source(error))
+}
+
+/// The whole body of an answer. Whoever answers may be anyone, as an agent at an address is: it is read no further than one
+/// frame of a stream would be.
+async fn whole(mut answer: Response) -> Result<Vec<u8>, Error> {
+    let too_long = || Error::new(ErrorKind::Full, format!("the answer has more than {MAX_FRAME_BYTES} bytes"));
+    if answer.content_length().is_some_and(|long| long > MAX_FRAME_BYTES as u64) {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::new();
+    while let Some(part) = answer.chunk().await.map_err(unanswered)? {
+        if bytes.len() + part.len() > MAX_FRAME_BYTES {
+            return Err(too_long());
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
 }
 
 async fn accepted(answer: Response) -> Result<Response, Error> {
@@ -284,7 +300,7 @@ async fn accepted(answer: Response) -> Result<Response, Error> {
 /// The error that an answer tells of.
 async fn refused(answer: Response) -> Error {
     let status = answer.status();
-    let told = answer.bytes().await.ok().and_then(|bytes| serde_json::from_slice::<Wire>(&bytes).ok());
+    let told = whole(answer).await.ok().and_then(|bytes| serde_json::from_slice::<Wire>(&bytes).ok());
     match told {
         Some(told) => told.error(),
         None => Error::new(ErrorKind::Connection, format!("the agent answered {status} without saying why")),

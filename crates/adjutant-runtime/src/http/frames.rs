@@ -2,8 +2,8 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The most bytes of one frame.
-const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
+/// The most bytes of one frame, and of an answer without any.
+pub(super) const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
 
 /// Makes frames of bytes.
 ///

@@ -187,7 +187,7 @@ fn export_is_refused_when_it_runs_is_not_prepared_or_the_file_is_there() {
     let error = export(&setting.entry, &to, &ExportOptions::new()).expect_err("it runs");
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (ErrorKind::Conflict, "the agent ada runs; hint: stop it first")
+        (ErrorKind::Conflict, "the agent ada runs, and only one that is stopped is exported")
     );
     drop(lock);
     fs::write(&to, "mine").expect("it is written");

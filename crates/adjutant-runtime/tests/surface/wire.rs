@@ -78,6 +78,38 @@ async fn answer_that_cannot_be_read_is_an_error() {
     }
 }
 
+/// Answers one request without an end, in chunks.
+async fn endless(status: &str) -> Client {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("it listens");
+    let address = listener.local_addr().expect("an address");
+    let head = format!("HTTP/1.1 {status}\r\ntransfer-encoding: chunked\r\n\r\n");
+    let chunk = [b"400000\r\n", &vec![b' '; 4 << 20][..], b"\r\n"].concat();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("it is asked");
+        let _ = stream.read(&mut [0; 4096]).await;
+        let _ = stream.write_all(head.as_bytes()).await;
+        // More than any limit here; who has read enough closes.
+        for _ in 0..128 {
+            if stream.write_all(&chunk).await.is_err() {
+                return;
+            }
+        }
+    });
+    client(address)
+}
+
+#[tokio::test]
+async fn answer_is_read_no_further_than_a_frame_of_a_stream() {
+    // Announced, it is not read at all.
+    let head = format!("content-length: {}\r\n\r\n", 300 << 20);
+    let (announced, _server) = answering(format!("HTTP/1.1 200 OK\r\n{head}{{")).await;
+    assert_eq!(kind(announced.prompt(PromptRequest::new("Hi.")).await), ErrorKind::Full);
+    let error = endless("200 OK").await.prompt(PromptRequest::new("Hi.")).await.expect_err("it never ends");
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Full, "the answer has more than 268435456 bytes"));
+    let error = endless("500 No").await.prompt(PromptRequest::new("Hi.")).await.expect_err("it never ends");
+    assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
+}
+
 #[tokio::test]
 async fn stream_without_its_end_is_an_error_and_never_a_silent_end() {
     let one = "event: status\ndata: {\"status\":\"ready\",\"agent\":\"a\",\"runs\":0,\"session\":\"main\"}\n\n";

@@ -10,7 +10,8 @@ fn agent_remembers_its_sessions_when_it_was_carried_elsewhere() {
     project.done(&["agent", "prompt", "ada", "Remember the heron.", "-q"]);
     let seen = project.run(&["agent", "export", "ada"]);
     assert_eq!(seen.code, Some(2), "{}", seen.stderr);
-    assert!(seen.stderr.contains("the agent ada runs"), "{}", seen.stderr);
+    assert!(seen.stderr.contains("the agent ada runs, "), "{}", seen.stderr);
+    assert!(seen.stderr.ends_with("\nhint: `adjutant agent stop ada` stops it\n"), "{}", seen.stderr);
     project.done(&["agent", "stop", "ada"]);
     let told = project.done(&["agent", "export", "ada"]);
     assert!(told.starts_with("exported ada into ada.adjutant-agent: "), "{told}");
@@ -82,7 +83,7 @@ fn agent_runs_elsewhere_when_the_folder_where_it_was_is_deleted() {
     drop(project);
     assert!(!std::path::Path::new(&old).exists());
     let other = Project::new();
-    std::fs::create_dir_all(other.path().join("place/docs")).expect("it is made");
+    std::fs::create_dir_all(other.path().join("place")).expect("it is made");
     let seen = other.run(&["agent", "import", &file, "--trust"]);
     assert_eq!(seen.code, Some(2), "{}", seen.stderr);
     assert!(
@@ -98,6 +99,15 @@ fn agent_runs_elsewhere_when_the_folder_where_it_was_is_deleted() {
         let text = std::fs::read_to_string(written).expect("it is there");
         assert!(!text.contains(&old) && text.contains("\"max_turns\": 7"), "{text}");
     }
+    let docs = other.path().canonicalize().expect("it is there").join("place/docs");
+    let seen = other.run(&["agent", "start", "ada"]);
+    let told = format!(
+        "error: the agent ada works in {}, and there is no such folder\nhint: make it, or name another one as the `root` \
+         of its toolbox\n",
+        docs.display()
+    );
+    assert!(seen.stderr.contains(&told), "{}", seen.stderr);
+    std::fs::create_dir(docs).expect("it is made");
     assert_eq!(other.done(&["agent", "start", "ada"]), "ada: ready\n");
     other.done(&["agent", "prompt", "ada", "Hello again.", "-q"]);
     let database: Vec<u8> =
