@@ -11,7 +11,7 @@ use adjutant_tool::Cancel;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentFile, Changes, Lock, Workspace,
+    AgentFile, Changes, Lock, TOOLS, Workspace,
     prepare::{clear, make},
 };
 use crate::{
@@ -113,8 +113,10 @@ impl Workspace {
         files::make_folder(former.root())?;
         for item in items(&staged)? {
             let (new, now, old) = (staged.file("").join(&item), self.file("").join(&item), former.file("").join(&item));
+            // Programs that came along in a file have no place in an update: it names those that lie elsewhere.
+            let goes = there(&new) || item == Path::new(TOOLS);
             // What is proven is kept, not what was put over it and never started.
-            if there(&now) && there(&new) && !there(&old) {
+            if there(&now) && goes && !there(&old) {
                 moved(&now, &old)?;
             }
             if there(&new) {
@@ -159,7 +161,7 @@ impl Workspace {
 
 /// Returns the things that a folder holds and that are put in their place one by one: `agent.json` is the last.
 fn items(of: &Workspace) -> Result<Vec<PathBuf>, Error> {
-    let mut items: Vec<PathBuf> = ["context", "skills"].map(PathBuf::from).into();
+    let mut items: Vec<PathBuf> = ["context", "skills", TOOLS].map(PathBuf::from).into();
     let mut folders = vec![PathBuf::from("work")];
     while let Some(folder) = folders.pop() {
         let path = of.file("").join(&folder);

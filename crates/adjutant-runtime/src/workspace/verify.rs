@@ -21,9 +21,7 @@ impl Provenance {
     /// file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
-        // Programs that were carried here are of no meaning once an update names others.
-        let has_tools = self.files.iter().any(|file| file.path.starts_with(TOOLS));
-        for folder in ["context", "skills"].into_iter().chain(has_tools.then_some(TOOLS)) {
+        for folder in ["context", "skills", TOOLS] {
             self.extra(workspace, Path::new(folder), &mut findings);
         }
         findings

@@ -125,6 +125,28 @@ fn agent_runs_elsewhere_when_the_folder_where_it_was_is_deleted() {
     assert!(seen.code == Some(2) && seen.stderr.contains("nobody trusts what the agent ada wants"), "{}", seen.stderr);
 }
 
+#[test]
+fn programs_that_came_along_go_when_an_update_has_proven_itself() {
+    let (_project, _beside, file) = exported();
+    let other = Project::of("name: ada\nmodel: anthropic/claude-sonnet-5\n");
+    std::fs::create_dir(other.path().join("docs")).expect("it is made");
+    other.done(&["agent", "import", &file, "--root", ".", "--trust"]);
+    other.done(&["agent", "start", "ada"]);
+    let run = other.path().join(".adjutant/run");
+    // One that cannot begin is taken back, with the programs.
+    let broken = other.run(&["agent", "update", "ada", "adjutant.yaml"]);
+    assert!(broken.code == Some(1) && broken.stderr.contains("was taken back"), "{broken:#?}");
+    assert_eq!((walk(&run, "greet.sh").len(), &*other.done(&["agent", "status", "ada"])), (1, "ready\n"));
+    let updated = other.done(&["agent", "update", "ada", "adjutant.yaml", "--model", "offline/planner"]);
+    assert_eq!((&*updated, walk(&run, "greet.sh").len()), ("ada: updated, ready\n", 0));
+    other.done(&["agent", "stop", "ada"]);
+    other.done(&["agent", "provenance", "ada", "--verify"]);
+    let again = other.done(&["agent", "export", "ada", "again"]);
+    assert!(again.starts_with("exported ada into again: "), "{again}");
+    let bundle = std::fs::read(other.path().join("again")).expect("it is there");
+    assert!(!bundle.windows(6).any(|it| it == b"tools/"), "nothing of it goes along any more");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn agent_runs_in_a_root_that_has_nothing_of_where_it_was() {
