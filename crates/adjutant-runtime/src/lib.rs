@@ -16,6 +16,7 @@ mod home;
 pub mod host;
 #[cfg(feature = "http")]
 pub mod http;
+mod kept_rules;
 pub mod manifest;
 mod peers;
 mod process_tool;

@@ -53,6 +53,8 @@ pub use schema::schema;
 pub(crate) use tool::TOOLBOXES;
 pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
+/// The version of the format.
+const VERSION: u32 = 1;
 /// The name of a manifest's file, unless another one is given.
 pub const FILE_NAME: &str = "adjutant.yaml";
 /// A manifest with comments that runs at once, without a key.

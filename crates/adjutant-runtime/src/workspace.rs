@@ -171,9 +171,11 @@ impl Workspace {
     /// Reads the record that was written when the agent was created.
     ///
     /// # Errors
-    /// `Missing` if nothing was, `Storage` if it cannot be read.
+    /// `Missing` if nothing was, `Storage` if it cannot be read, `Config` if its manifest is of another version.
     pub fn agent(&self) -> Result<AgentFile, Error> {
-        files::read_json(&self.file("agent.json"))
+        let agent: AgentFile = files::read_json(&self.file("agent.json"))?;
+        agent.resolved.manifest.check_version()?;
+        Ok(agent)
     }
 
     /// True if the workspace is made.
@@ -184,9 +186,10 @@ impl Workspace {
     /// Reads what runs here, with absolute paths.
     ///
     /// # Errors
-    /// `Missing` if the workspace is not made, `Storage` if it cannot be read.
+    /// `Missing` if the workspace is not made, `Storage` if it cannot be read, `Config` if its manifest is of another version.
     pub fn prepared(&self) -> Result<Prepared, Error> {
         let mut prepared: Prepared = files::read_json(&self.file("prepared.json"))?;
+        prepared.resolved.manifest.check_version()?;
         prepare::for_each_copy(&mut prepared.resolved.manifest, |path| *path = self.root.join(&*path));
         Ok(prepared)
     }

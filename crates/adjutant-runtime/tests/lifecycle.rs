@@ -21,9 +21,15 @@ mod logs;
 mod peers;
 #[path = "lifecycle/provenance.rs"]
 mod provenance;
+#[path = "lifecycle/routes.rs"]
+mod routes;
+#[path = "lifecycle/ruled.rs"]
+mod ruled;
 #[path = "lifecycle/status.rs"]
 mod status;
 #[path = "lifecycle/updated.rs"]
 mod updated;
+#[path = "lifecycle/versions.rs"]
+mod versions;
 #[path = "lifecycle/workspace.rs"]
 mod workspace;

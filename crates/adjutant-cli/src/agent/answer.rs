@@ -263,7 +263,7 @@ fn of_run(pause: &Pause) -> String {
     let tool = pause.call.as_ref().map_or_else(|| "it".to_owned(), |call| plain::whole(call.name.as_str()));
     match pause.ask.data.get("why") {
         // A rule asks: the agent adds one, as exact as the call.
-        Some(_) => format!("{tool} with just this is allowed by a rule until the agent ends"),
+        Some(_) => format!("{tool} with just this is allowed by a rule from now on"),
         None => format!("{tool} is not asked about again in this run"),
     }
 }

@@ -1,15 +1,16 @@
 //! The state of agents: all of them in a table, one of them by itself.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use adjutant::runtime::Status;
 use futures_util::future::join_all;
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
     place::AgentFolder,
     reach::now_ms,
-    standing::{AgentStanding, model},
+    standing::{AgentStanding, kept_rules, model},
 };
 use crate::{
     args::agent::{self, Ps},
@@ -94,12 +95,15 @@ pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
     let mut told = None;
     loop {
         let Some(standing) = AgentStanding::of(&place.home, &entry).await else {
-            let value = serde_json::json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
+            let value = json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
             write(&if args.json { plain::json_line(value) } else { format!("{}\n", Status::Removed) })?;
             return Ok(Exit::Finished);
         };
         let line = if args.json {
-            plain::json_line(standing.json(&entry))
+            let mut value = standing.json(&entry);
+            let rules = kept_rules(&entry);
+            value["rules"] = rules.iter().map(|(agent, rule)| json!({"agent": agent, "rule": rule})).collect();
+            plain::json_line(value)
         } else {
             format!("{}\n", plain::stream(&standing.line(now_ms())))
         };
@@ -112,6 +116,12 @@ pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
             }
         }
         if !args.watch {
+            if !args.json {
+                let line = |(agent, rule): &(Arc<str>, String)| {
+                    format!("for good: {}: {}\n", plain::line(agent), plain::line(rule))
+                };
+                write(&kept_rules(&entry).iter().map(line).collect::<String>())?;
+            }
             return Ok(Exit::Finished);
         }
         sleep(LOOK).await;

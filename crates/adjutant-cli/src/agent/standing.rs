@@ -1,11 +1,11 @@
 //! The state of an agent, read from its folder and asked of its process; nothing is changed.
 
-use std::{fs, net::SocketAddr, time::Duration};
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use adjutant::runtime::{Entry, Goal, Home, Reason, Status, host::HostFile, http::Client, supervisor::Course};
 use serde_json::{Value, json};
 
-use crate::{exit::Exit, problem::Problem, trouble::of_runtime};
+use crate::{exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
 
 /// The longest time that a process may take to tell its state.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -97,6 +97,19 @@ impl AgentStanding {
         value["labels"] = json!(entry.resolved.manifest.labels);
         value
     }
+}
+
+/// Returns the rules that a person gave for good, each with the agent of the manifest that it is for. That some cannot be
+/// believed or read is told.
+pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
+    let mut all = Vec::new();
+    for agent in &entry.resolved.manifest.agents {
+        match entry.workspace.kept_rules(&agent.name) {
+            Ok(rules) => all.extend(rules.into_iter().map(|rule| (Arc::clone(&agent.name), rule))),
+            Err(error) => tell(&format!("warning: {}", of_runtime(&error).line())),
+        }
+    }
+    all
 }
 
 /// The model that an agent asks first.

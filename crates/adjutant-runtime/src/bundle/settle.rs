@@ -29,6 +29,7 @@ pub(super) fn settle(folder: &Path, id: Uuid, name: &str, options: &ImportOption
         Error::new(ErrorKind::Invalid, "prepared.json holds no manifest that can be read").with_source(error)
     })?;
     let manifest = &mut made.resolved.manifest;
+    manifest.check_version().map_err(|error| Error::new(ErrorKind::Invalid, error.message()))?;
     if let Some(problem) = reach(manifest).into_iter().find_map(|it| outside(it, options.root.is_some())) {
         return Err(Error::new(
             ErrorKind::Invalid,

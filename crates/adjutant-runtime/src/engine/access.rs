@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{hands, pattern::any_fits, toolbox, tooling::Tooling};
 use crate::{
-    Error, ErrorKind,
+    Error, ErrorKind, kept_rules,
     manifest::{Access, AgentSpec, Approval, PREFIXED},
 };
 
@@ -57,12 +57,13 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
 /// The rules of an agent, for the folder of its files. Whoever acts, and has none written, is asked about it.
 ///
 /// # Errors
-/// `Config` if one is none, or if they would not know what some tools do.
+/// `Config` if one is none, if they would not know what some tools do, or if those that were kept are not believed.
 pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>, Error> {
     let root = toolbox::root(tooling, spec);
     let rules = Rules::new(root.canonicalize().unwrap_or(root));
     let Some(written) = &spec.rules else {
-        return Ok(hands::acts(tooling, spec).then_some(rules));
+        let acts = hands::acts(tooling, spec);
+        return acts.then(|| kept_rules::restore(&tooling.workspace, &spec.name, rules)).transpose();
     };
     let wrong = |why: String| Error::new(ErrorKind::Config, format!("the rules of the agent {}: {why}", spec.name));
     if spec.hides_from_rules() {
@@ -73,7 +74,8 @@ pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>
         rule.from = "the manifest".into();
         rules.add([rule]).map_err(|error| wrong(error.to_string()))?;
     }
-    Ok(Some(rules.mode(written.mode.unwrap_or_default())))
+    let rules = rules.mode(written.mode.unwrap_or_default());
+    kept_rules::restore(&tooling.workspace, &spec.name, rules).map(Some)
 }
 
 /// The agent, with rules about what its own calls do. Agents under it have theirs.

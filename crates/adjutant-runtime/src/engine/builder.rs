@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     Credentials, Error, ErrorKind, Resolved, Workspace,
+    kept_rules::KeptRules,
     manifest::ModelChoice,
     peers,
     process_tool::ProgramHolder,
@@ -147,6 +148,7 @@ impl EngineBuilder {
         let Self { resolved, workspace, credentials, world, parts, .. } = self;
         let Parts { models, effects, toolboxes, middleware, providers } = parts;
         let manifest = &resolved.manifest;
+        manifest.check_version()?;
         let first = entry(manifest)?;
         let (folder, workspace) = Folder::of(workspace, is_used)?;
         let store = match self.store {
@@ -192,7 +194,8 @@ impl EngineBuilder {
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
-        let leads = Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named);
+        let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
+        let forgetful = Arc::clone(&leads);
         let default_session = manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into());
         let usual = Arc::clone(&default_session);
         let prompter = LocalPrompter::over(Asked {
@@ -201,6 +204,7 @@ impl EngineBuilder {
                 let _in = &folder;
                 leads.of(session, &usual)
             }),
+            forget: Box::new(move |session| forgetful.forget(session)),
             model,
             options: lead.options.clone(),
             sessions,
@@ -210,6 +214,7 @@ impl EngineBuilder {
             calls: Calls::default(),
             table: SessionTable::new(),
             rules,
+            kept_rules: KeptRules::of(&workspace),
         });
         Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
     }

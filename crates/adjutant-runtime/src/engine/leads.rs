@@ -65,6 +65,11 @@ impl Leads {
         kept.leads.insert(session.into(), (lead.clone(), now));
         Ok(lead)
     }
+
+    /// Forgets the agents of a session, and so lets go of its log once nobody else has them.
+    pub(super) fn forget(&self, session: &str) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).leads.remove(session);
+    }
 }
 
 impl LeadCache {

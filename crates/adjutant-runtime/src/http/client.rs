@@ -321,7 +321,8 @@ fn cut_off() -> Error {
 }
 
 fn unreadable() -> Error {
-    Error::new(ErrorKind::Connection, "the agent answered what cannot be read")
+    let hint = "hint: if its program is of another version, start the agent again";
+    Error::new(ErrorKind::Connection, format!("the agent answered what cannot be read; {hint}"))
 }
 
 impl fmt::Debug for Client {

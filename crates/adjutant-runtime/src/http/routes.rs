@@ -6,7 +6,7 @@ use axum::{
     Json, Router,
     body::Body,
     extract::{FromRequestParts, Path, Query, RawPathParams, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode, header, request::Parts},
+    http::{HeaderMap, StatusCode, Uri, header, request::Parts},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -162,7 +162,12 @@ pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<
 pub(crate) fn guarded<P: Plane>(router: Router<Arc<P>>, keys: Keys) -> Router<Arc<P>> {
     router
         .route("/v1/openapi.json", get(openapi))
-        .fallback(async || Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, "there is no such route"))
+        .fallback(async |uri: Uri| {
+            let version = uri.path().strip_prefix("/v").and_then(|path| path.split('/').next());
+            let is_other = version.is_some_and(|it| it != "1" && it.parse::<u32>().is_ok());
+            let why = if is_other { ": this program speaks version 1, below /v1" } else { "" };
+            Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, &format!("there is no such route{why}"))
+        })
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Invalid, "the route does not take this method")
         })

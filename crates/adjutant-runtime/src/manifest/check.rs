@@ -17,7 +17,7 @@ use adjutant_agent::effects::EffectRegistry;
 use adjutant_providers::{Chooser, Provider};
 
 use super::{
-    Manifest, PartNames, near,
+    Manifest, PartNames, VERSION, near,
     node::{At, Mark, Node},
     path::{self, Kind},
     problem::{Problem, Problems, quoted},
@@ -63,8 +63,8 @@ pub(super) fn check(
         chooser: None,
         skills: None,
     };
-    if manifest.adjutant.is_some_and(|version| version != 1) {
-        check.tell(at.key("adjutant"), "this version of the format is not known: it is 1");
+    if manifest.adjutant.is_some_and(|version| version != VERSION) {
+        check.tell(at.key("adjutant"), format!("this version of the format is not known: it is {VERSION}"));
     }
     check.name(&manifest.name, at, "name");
     check.chooser = model::chooser(&mut check, manifest, at);

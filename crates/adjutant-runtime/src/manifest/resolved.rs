@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Manifest, Problems, needs, of_yaml, yaml};
+use super::{Manifest, Problems, VERSION, needs, of_yaml, yaml};
 use crate::error::{Error, ErrorKind};
 
 /// The resolved form of what will run. It can be printed: no credential is ever in it.
@@ -26,6 +26,23 @@ pub struct Resolved {
     /// The names of the variables of the environment that its models and stores need, never their values.
     #[serde(default)]
     pub needs: Vec<String>,
+}
+
+impl Manifest {
+    /// Refuses a manifest that a program of another version wrote: the same fields may mean something else in it.
+    ///
+    /// # Errors
+    /// `Config` with both versions.
+    pub(crate) fn check_version(&self) -> Result<(), Error> {
+        match self.adjutant {
+            None | Some(VERSION) => Ok(()),
+            Some(other) => {
+                let hint = if other > VERSION { "; hint: a newer program reads it" } else { "" };
+                let message = format!("the manifest is of version {other}, and this program reads {VERSION}{hint}");
+                Err(Error::new(ErrorKind::Config, message))
+            }
+        }
+    }
 }
 
 /// The changes that the creator of an agent makes to its manifest.

@@ -31,7 +31,10 @@ impl LocalPrompter {
             if let (Some(rules), Some(call), true) = (rules, call, is_by_rule) {
                 let args = serde_json::from_str(&call.args).unwrap_or_default();
                 let spec = ToolSpec::new(call.name.clone(), "", json!({}));
-                rules.always(&spec, &args).map_err(|error| Error::new(ErrorKind::Full, error.to_string()))?;
+                let added = rules.always(&spec, &args);
+                let added = added.map_err(|error| Error::new(ErrorKind::Full, error.to_string()))?;
+                // It lasts before the call runs.
+                self.asked().kept_rules.as_ref().map_or(Ok(()), |kept| kept.keep(&pause.agent, &added))?;
                 given.answer = Answer::approve();
             }
         }
@@ -104,6 +107,7 @@ impl LocalPrompter {
         asked.sessions.journal().info(&log).await.map_err(told::of_journal)?;
         let mut slot = asked.table.sit(Some(&name))?;
         slot.let_go();
+        (asked.forget)(session);
         let deleted = asked.sessions.delete(&log).await.map_err(told::of_journal);
         deleted.inspect_err(|error| slot.end(Err(error.clone())))?;
         asked.table.open().set(&name, None);

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
+    kept_rules::KeptRules,
     manifest::OnRestart,
     workspace::Workspace,
 };
@@ -42,6 +43,8 @@ pub struct LocalPrompter(Arc<Asked>);
 pub(crate) struct Asked {
     /// The lead of a session, which is made if there is none. Its name has been checked.
     pub(crate) lead: Box<LeadOf>,
+    /// Lets go of the lead of a session, wherever else it is kept.
+    pub(crate) forget: Box<dyn Fn(&str) + Send + Sync>,
     pub(crate) model: Arc<dyn Model>,
     /// The options for asking the model for objects.
     pub(crate) options: Options,
@@ -50,6 +53,8 @@ pub(crate) struct Asked {
     pub(crate) default_session: Arc<str>,
     /// The rules of the agents that have some.
     pub(crate) rules: BTreeMap<Arc<str>, Rules>,
+    /// Where rules are kept that a person adds, if the agent lasts.
+    pub(crate) kept_rules: Option<KeptRules>,
     /// The name by which other agents call it.
     pub(crate) name: Arc<str>,
     /// True if what it keeps outlives the program.
@@ -69,11 +74,13 @@ impl LocalPrompter {
         let name = Arc::clone(&agent.identity().name);
         Self::over(Asked {
             lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
+            forget: Box::new(|_| {}),
             model,
             options: Options::default(),
             sessions: Sessions::new(journal),
             default_session: DEFAULT_SESSION.into(),
             rules: BTreeMap::new(),
+            kept_rules: None,
             name,
             lasts: false,
             calls: Calls::default(),

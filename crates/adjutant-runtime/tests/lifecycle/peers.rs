@@ -63,6 +63,7 @@ fn says(request: &Request) -> Script {
         ["ask", peer, prompt] => script.call("peer", json!({ "peer": peer, "prompt": prompt })),
         ["hear", peer, session] => script.call("peer", json!({ "peer": peer, "session": session })),
         ["describe"] => script.text(request.tools.iter().map(|tool| &*tool.description).collect::<String>()),
+        ["json", value] => script.text(value),
         [tool @ ("hold" | "risky" | "spin")] => script.call(tool, json!({})),
         _ => script.text(format!("You said: {text}")),
     }
@@ -95,14 +96,19 @@ fn there(tokens: &Tokens) -> (Place, PathBuf, Arc<dyn Backend>) {
 }
 
 fn both() -> Vec<(Place, Arc<dyn Backend>)> {
+    places().into_iter().map(|(place, _, backend)| (place, backend)).collect()
+}
+
+/// A backend of each kind, with the folder of its agents.
+pub(super) fn places() -> Vec<(Place, PathBuf, Arc<dyn Backend>)> {
     let own = Place::new();
-    let backend = here(&own.path().join("home"), &Tokens::default());
-    let (folder, _, process) = there(&Tokens::default());
-    vec![(own, backend), (folder, process)]
+    let home = own.path().join("home");
+    let backend = here(&home, &Tokens::default());
+    vec![(own, home, backend), there(&Tokens::default())]
 }
 
 /// An agent that may ask these, with more fields.
-fn agent(name: &str, peers: Value, more: Value) -> Resolved {
+pub(super) fn agent(name: &str, peers: Value, more: Value) -> Resolved {
     let toolboxes = json!(["hands", "peers"]);
     let agent = json!({"name": name, "model": "test/puppet", "toolboxes": toolboxes});
     let mut manifest = json!({"name": name, "entry_agent": name, "agents": [agent], "peers": peers});
@@ -110,7 +116,7 @@ fn agent(name: &str, peers: Value, more: Value) -> Resolved {
     resolved(manifest, &[])
 }
 
-fn peer(name: &str) -> Value {
+pub(super) fn peer(name: &str) -> Value {
     json!([{"name": name, "description": "Another one."}])
 }
 

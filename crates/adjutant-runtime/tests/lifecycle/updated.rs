@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::desk::{Manner, Place, place, process, resolved};
 
 /// A backend of each kind whose agents are engines.
-fn engines() -> Vec<(Place, Arc<dyn Backend>)> {
+pub(super) fn engines() -> Vec<(Place, Arc<dyn Backend>)> {
     let (folder, host, home) = place(&Manner { before: "", does: "engine" });
     let own = Place::new();
     let here: Arc<dyn Backend> = Arc::new(InProcess::new(own.path().join("home"), InProcessOptions::new()));

@@ -277,6 +277,16 @@ fn import_is_refused_when_it_is_of_another_kind_or_a_newer_version() {
 }
 
 #[test]
+fn import_is_refused_when_what_is_in_it_is_of_another_version() {
+    let of = |version: u32| with_files(&[], &json!({ "adjutant": version }));
+    let told = "FILE cannot be imported: the manifest is of version";
+    check(&of(2), &format!("{told} 2, and this program reads 1; hint: a newer program reads it"));
+    check(&of(0), &format!("{told} 0, and this program reads 1"));
+    let unknown = "FILE cannot be imported: prepared.json holds no manifest that can be read";
+    check(&with_files(&[], &json!({"colour": "red"})), unknown);
+}
+
+#[test]
 fn import_is_refused_when_its_manifest_points_out_of_the_folder() {
     let root = |path: &str| json!({"agents": [{"name": "ada", "toolboxes": [{"name": "files", "root": path}]}]});
     let program = |path: &str| json!({"process_tools": [{"name": "a", "description": "A.", "binary": path}]});

@@ -211,6 +211,10 @@ async fn routes_and_methods_that_are_not_there_are_errors_in_json() {
     for path in ["/", "/v1", "/v1/prompts", "/v2/ready", "/v1/sessions/a", "/v1/../../etc/passwd"] {
         ask(&stage, Asked::new("GET", path)).await.is(404, "missing");
     }
+    for path in ["/v2/ready", "/v0/prompt", "/v10/sessions"] {
+        let answer = ask(&stage, Asked::new("GET", path)).await;
+        assert!(answer.body.contains("there is no such route: this program speaks version 1, below /v1"), "{answer:?}");
+    }
     for (method, path) in [("GET", "/v1/prompt"), ("POST", "/v1/status"), ("PUT", "/v1/sessions"), ("PUT", "/v1/stop")]
     {
         ask(&stage, Asked::new(method, path)).await.is(405, "invalid");

@@ -89,6 +89,32 @@ fn answer_is_refused_when_it_fits_nothing_that_waits() {
 }
 
 #[test]
+fn rule_for_good_is_shown_with_the_status_and_holds_after_a_restart() {
+    let project = Project::of("name: ada\nmodel: offline/planner\ntoolboxes: [files, edits]\n");
+    let id = project.done(&["agent", "create"]);
+    project.done(&["agent", "start", "ada"]);
+    let file = project.path().join(".adjutant/run").join(id.trim()).join("work/notes.md");
+    let replace = |session: &str| {
+        std::fs::write(&file, "One.").expect("it is written");
+        project.run(&["agent", "prompt", "ada", "Replace `One` by `Two` in notes.md.", "--session", session]).code
+    };
+    assert_eq!(replace("a"), Some(5));
+    project.done(&["agent", "approve", "ada", "--always", "-q"]);
+    let status = project.done(&["agent", "status", "ada"]);
+    assert_eq!(status, "ready\nfor good: ada: allow edit(/notes.md)\n");
+    project.done(&["agent", "restart", "ada"]);
+    assert_eq!(replace("b"), Some(0));
+    let told: Value = serde_json::from_str(&project.done(&["agent", "status", "ada", "--json"])).expect("it is JSON");
+    assert_eq!(told["rules"], serde_json::json!([{"agent": "ada", "rule": "allow edit(/notes.md)"}]));
+    // A file that others may write is told, and the status all the same.
+    let rules = project.path().join(".adjutant/run").join(id.trim()).join("rules/ada");
+    std::fs::set_permissions(&rules, std::os::unix::fs::PermissionsExt::from_mode(0o666)).expect("it is changed");
+    let seen = project.run(&["agent", "status", "ada"]);
+    assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "ready\n"));
+    assert!(seen.stderr.contains("is not believed: others may write it"), "{}", seen.stderr);
+}
+
+#[test]
 fn prompt_asks_in_place_when_there_is_a_terminal() {
     let project = asking();
     let mut command = adjutant(&["agent", "prompt", "ada", "What is in this folder?"]);
