@@ -2,7 +2,11 @@
 
 mod loopback;
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
 
@@ -55,6 +59,8 @@ fn offline() -> Result<Arc<dyn Model>, Error> {
 pub struct Chooser {
     vars: Vars,
     providers: Vec<Provider>,
+    /// The keys that the application gives, by the names of the providers.
+    keys: BTreeMap<String, Key>,
     catalogue: Catalogue,
     servers: [Server; 3],
 }
@@ -96,6 +102,7 @@ impl Chooser {
         Self {
             vars: Box::new(vars),
             providers: Provider::known().collect(),
+            keys: BTreeMap::new(),
             catalogue: Catalogue::builtin(),
             servers: loopback::SERVERS,
         }
@@ -108,6 +115,14 @@ impl Chooser {
             Some(old) => *old = provider,
             None => self.providers.push(provider),
         }
+        self
+    }
+
+    /// Gives the key of a provider, as [`Key::tokens`] of the application's own; it goes before variables and programs, and
+    /// never to where a file says that the provider is.
+    #[must_use]
+    pub fn key(mut self, provider: impl Into<String>, key: Key) -> Self {
+        self.keys.insert(provider.into(), key);
         self
     }
 
@@ -216,7 +231,7 @@ impl Chooser {
         }
         for provider in &self.providers {
             let Some(preferred) = self.catalogue.default_model(&provider.name) else { continue };
-            if let Some((variable, _)) = self.key(provider) {
+            if let Some((variable, _)) = self.found(provider) {
                 let how = How::Credential(variable.to_owned());
                 return Ok(Chosen { model: self.model(preferred.id.as_str())?, how });
             }
@@ -242,7 +257,7 @@ impl Chooser {
     pub fn detour(&self, name: &str) -> Option<Detour> {
         let (provider, _) = name.trim().split_once('/')?;
         let provider = self.providers.iter().find(|it| it.name == provider)?;
-        let (variable, _) = self.key(provider)?;
+        let (variable, _) = self.found(provider)?;
         self.astray(provider, variable)
     }
 
@@ -283,7 +298,15 @@ impl Chooser {
                 return Err(self.unknown_model(id, &names));
             }
         };
-        let key = match self.key(provider) {
+        let key = match self.found(provider) {
+            _ if let Some(key) = self.keys.get(&provider.name) => match provider.origin {
+                Origin::File => {
+                    let why =
+                        format!("the key of the application is not sent where a file says that {} is", provider.name);
+                    return Err(config(format!("{why}: {id}; hint: trust that file")));
+                }
+                _ => key.clone(),
+            },
             Some((variable, key)) => match self.astray(provider, variable) {
                 Some(Detour { host, origin: Origin::File, .. }) => {
                     return Err(config(format!(
@@ -354,7 +377,7 @@ impl Chooser {
     }
 
     /// The first variable that holds a key, and the key.
-    fn key<'a>(&self, provider: &'a Provider) -> Option<(&'a str, String)> {
+    fn found<'a>(&self, provider: &'a Provider) -> Option<(&'a str, String)> {
         provider.key_variables.iter().find_map(|variable| Some((variable.as_str(), self.var(variable)?)))
     }
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_llm::{Error, ErrorKind, Model, Request, complete};
+use adjutant_llm::{Error, ErrorKind, Model, ModelInfo, Request, complete};
 use adjutant_providers::{Chooser, Key, KeyCommand, Origin, Provider, Token, TokenSource};
 
 use crate::server::{Nobody, events, fixture, model, serve, status};
@@ -196,6 +196,31 @@ async fn source_is_asked_once_when_many_requests_begin_together() {
     for number in [0, 0, 1] {
         assert_eq!(server.next().await.header("authorization"), Some(&*format!("Bearer token-number-{number}")));
     }
+}
+
+#[tokio::test]
+async fn azure_takes_tokens_of_ones_own_by_name_and_in_code() {
+    let text = events(&fixture("azure", "text"));
+    let mut server = serve(vec![text.clone(), text]).await;
+    let url = format!("{}/v1", server.base_url);
+    let tokens = || Key::tokens(Vault(Arc::default()));
+    // A variable holds a key too: tokens go before it.
+    let vars = [("AZURE_OPENAI_BASE_URL", &*url), ("AZURE_OPENAI_API_KEY", "sk-secret-of-azure")];
+    let by_name = chooser(&vars).key("azure", tokens()).model("azure/mine").expect("there are tokens");
+    let azure = Provider::known().find(|it| it.name == "azure").expect("it is known");
+    let in_code = azure.model(ModelInfo::new("azure/mine"), tokens(), &url).expect("it has an address");
+    for model in [by_name, in_code] {
+        complete(&model, hi()).await.expect("a reply");
+        let seen = server.next().await;
+        assert_eq!(seen.header("authorization"), Some("Bearer token-number-0"));
+        assert!(seen.header("api-key").is_none() && !seen.head.contains("sk-secret"), "{}", seen.head);
+    }
+    let json = r#"{"providers":[{"name":"azure","base_url":"http://evil.example"}]}"#;
+    let made = chooser(&[]).key("azure", tokens()).configuration_of(Origin::File, json).expect("it can be read");
+    let error = made.model("azure/mine").expect_err("a file says where it is");
+    let why =
+        "the key of the application is not sent where a file says that azure is: azure/mine; hint: trust that file";
+    assert_eq!(error.message(), why);
 }
 
 /// Requests are signed as they are sent, and the keys are nowhere.
