@@ -55,6 +55,7 @@ const OF_PROCESSES: &[&str] = &[
     "deaf_is_killed",
     "adopted_deaf_is_killed",
     "children_end_with_it",
+    "signal_ends_it_well",
 ];
 
 /// A place to try out a backend.
@@ -149,4 +150,5 @@ checks! {
     outliving::deaf_is_killed: "a host that ignores every word is killed after the grace, with all that it started",
     outliving::adopted_deaf_is_killed: "so is one that was adopted",
     outliving::children_end_with_it: "what a host starts ends with it, wherever it went",
+    outliving::signal_ends_it_well: "the signal to end reaches a host by its group, and what holds it waits for its end",
 }

@@ -65,7 +65,9 @@ impl Bubblewrap {
 #[async_trait]
 impl Launcher for Bubblewrap {
     fn command(&self, workspace: &Workspace, host: Vec<OsString>) -> Result<Vec<OsString>, Error> {
-        let limits = format!("ulimit -v {} && ulimit -n {} && exec \"$0\" \"$@\"", self.memory_kib, self.open_files);
+        // `bwrap` passes no signal on, and would end before the host does: the signal to end is for the host, by the group.
+        let limits = format!("ulimit -v {} && ulimit -n {}", self.memory_kib, self.open_files);
+        let limits = format!("trap '' TERM && {limits} && exec \"$0\" \"$@\"");
         let mut words = ["/bin/sh", "-c", &limits, "bwrap", "--unshare-all"].map(OsString::from).to_vec();
         words.extend(self.shares_network.then(|| "--share-net".into()));
         for path in SHOWN.map(Path::new) {

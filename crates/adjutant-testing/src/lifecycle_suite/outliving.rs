@@ -7,7 +7,7 @@ use adjutant_runtime::{
 
 use super::{
     host::ANSWERS,
-    stage::{LifeStage, becomes, is_gone, kill_host, marked, stands, start, until},
+    stage::{LifeStage, ask_to_end, becomes, is_gone, kill_host, marked, stands, start, until},
 };
 use crate::suite::{Verdict, equal, fails, holds, ok};
 
@@ -134,4 +134,15 @@ pub(super) async fn children_end_with_it(stage: &LifeStage<'_>) -> Verdict {
     until("its children run", || marked(agent.id()).len() >= 3).await?;
     ok("stopping", agent.stop().await)?;
     is_gone(agent.id())
+}
+
+pub(super) async fn signal_ends_it_well(stage: &LifeStage<'_>) -> Verdict {
+    let (_backend, agent) = stage.agent("serve").await?;
+    start(&*agent).await?;
+    let started = ok("reading the start", agent.workspace().last_start())?;
+    ask_to_end(started.and_then(|it| it.pid).unwrap_or_default());
+    let status = becomes(&*agent, "ended", |status| !status.is_active()).await?;
+    equal("the status", &status, &Status::Stopped)?;
+    is_gone(agent.id())?;
+    ok("removing", agent.remove().await)
 }

@@ -123,6 +123,14 @@ pub(super) fn kill_host(id: Uuid) {
     marked(id).into_iter().filter(|pid| !is_started(pid)).for_each(signal);
 }
 
+/// Asks the group of a start to end, as a shell does.
+pub(super) fn ask_to_end(group: u32) {
+    if let Some(group) = rustix::process::Pid::from_raw(group.cast_signed()) {
+        // One that is gone is told by its status.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+    }
+}
+
 /// Processes with such an entry in their environment.
 fn carrying(fits: impl Fn(&[u8]) -> bool) -> Vec<u32> {
     let carries = |pid: &u32| {

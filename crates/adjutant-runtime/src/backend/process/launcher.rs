@@ -12,7 +12,8 @@ use crate::{error::Error, workspace::Workspace};
 /// out. What a launcher begins must keep this:
 /// - the workspace is there under its own path, can be written, and its locks are those of this machine: a bind mount, no copy;
 /// - the environment comes to the host as it is, and what the host starts inherits it;
-/// - the process of the command lives until the host has ended, ends with its exit code, and outlives the operator.
+/// - the process of the command lives until the host has ended, ends with its exit code, and outlives the operator;
+/// - the signal to end, sent to the group of the command, ends the host, and the command no sooner.
 ///
 /// `adjutant_testing::lifecycle_suite` plays whether that is so.
 ///
