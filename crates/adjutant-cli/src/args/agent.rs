@@ -162,7 +162,7 @@ pub(crate) struct Ps {
     pub(crate) json: bool,
 }
 
-/// Tells where an agent stands.
+/// Tells where an agent stands, and which rules it was given for good.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
