@@ -1,6 +1,6 @@
 //! The requests that can be made of an engine.
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::Engine;
@@ -12,49 +12,36 @@ use crate::{
     },
 };
 
-#[async_trait]
+/// Methods as `async_trait` writes them, without a future of their own: for each future that holds an engine, the compiler
+/// would look again whether all that an engine is made of can be sent.
+macro_rules! passed_on {
+    ($($name:ident<$($life:lifetime)?>($($argument:ident: $type:ty),*) -> $output:ty;)*) => {$(
+        fn $name<'engine, $($life,)? 'future>(
+            &'engine self,
+            $($argument: $type),*
+        ) -> BoxFuture<'future, Result<$output, Error>>
+        where
+            'engine: 'future,
+            $($life: 'future,)?
+            Self: 'future,
+        {
+            self.prompter.$name($($argument),*)
+        }
+    )*};
+}
+
 impl Prompter for Engine {
-    async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
-        self.prompter.prompt(request).await
-    }
-
-    async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        self.prompter.stream(request).await
-    }
-
-    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
-        self.prompter.resume(request).await
-    }
-
-    async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
-        self.prompter.pauses(request).await
-    }
-
-    async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
-        self.prompter.object(request).await
-    }
-
-    async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
-        self.prompter.messages(request).await
-    }
-
-    async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
-        self.prompter.sessions(request).await
-    }
-
-    async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
-        self.prompter.control(session, control).await
-    }
-
-    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
-        self.prompter.attach(session, after).await
-    }
-
-    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
-        self.prompter.fork(session, request).await
-    }
-
-    async fn delete(&self, session: &str) -> Result<(), Error> {
-        self.prompter.delete(session).await
+    passed_on! {
+        prompt<>(request: PromptRequest) -> PromptReply;
+        stream<>(request: PromptRequest) -> EventStream;
+        resume<>(request: ResumeRequest) -> EventStream;
+        pauses<>(request: PausesRequest) -> PausePage;
+        object<>(request: ObjectRequest) -> Value;
+        messages<>(request: MessagesRequest) -> MessagePage;
+        sessions<>(request: SessionsRequest) -> SessionPage;
+        control<'session>(session: Option<&'session str>, control: Control) -> ();
+        attach<'session>(session: Option<&'session str>, after: Option<u64>) -> EventStream;
+        fork<'session>(session: Option<&'session str>, request: ForkRequest) -> SessionInfo;
+        delete<'session>(session: &'session str) -> ();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{Answered, Lane, LogId, Pause, Post, Seq};
 use adjutant_llm::{Entry, UserMessage};
 use adjutant_tool::{Answer, ToolSpec};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future::BoxFuture};
 use serde_json::json;
 
 use super::{
@@ -41,19 +41,22 @@ impl LocalPrompter {
         Ok(answers)
     }
 
-    pub(super) async fn hear(&self, session: &str, control: Control) -> Result<(), Error> {
-        let (log, table) = (session::check(session)?, &self.asked().table);
-        let journal = self.asked().sessions.journal();
-        journal.info(&log).await.map_err(told::of_journal)?;
-        let post = match control {
-            Control::Steer { text } => message(Lane::Steering, &text)?,
-            Control::FollowUp { text } => message(Lane::FollowUp, &text)?,
-            Control::Stop {} if table.wish(session, Wish::Stop) => return Ok(()),
-            Control::Stop {} => return self.end_waiting(&session.into(), &log).await,
-            Control::StopCall { call } if table.wish(session, Wish::StopCall(call)) => return Ok(()),
-            Control::StopCall { .. } => return Err(idle(session)),
-        };
-        journal.post(&log, post).await.map(drop).map_err(told::of_journal)
+    /// Boxed, as all that runs an agent.
+    pub(super) fn hear(&self, session: Arc<str>, control: Control) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let (log, table) = (session::check(&session)?, &self.asked().table);
+            let journal = self.asked().sessions.journal();
+            journal.info(&log).await.map_err(told::of_journal)?;
+            let post = match control {
+                Control::Steer { text } => message(Lane::Steering, &text)?,
+                Control::FollowUp { text } => message(Lane::FollowUp, &text)?,
+                Control::Stop {} if table.wish(&session, Wish::Stop) => return Ok(()),
+                Control::Stop {} => return self.end_waiting(&session, &log).await,
+                Control::StopCall { call } if table.wish(&session, Wish::StopCall(call)) => return Ok(()),
+                Control::StopCall { .. } => return Err(idle(&session)),
+            };
+            journal.post(&log, post).await.map(drop).map_err(told::of_journal)
+        })
     }
 
     /// Ends the run of a session that waits.

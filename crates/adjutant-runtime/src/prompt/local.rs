@@ -7,6 +7,7 @@ use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
 use adjutant_toolkit::Rules;
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -225,43 +226,65 @@ impl LocalPrompter {
     }
 }
 
+/// Boxed futures, for all methods that run an agent. The compiler looks once whether all that a run is made of can be sent; in
+/// futures of the trait, whose lifetimes have bounds, it would do so again in each.
+impl LocalPrompter {
+    fn prompted(&self, request: PromptRequest) -> BoxFuture<'_, Result<PromptReply, Error>> {
+        Box::pin(async move {
+            if let Some(call) = request.call.clone() {
+                check_prompt(&request.prompt)?;
+                return self.answer(request, call).await;
+            }
+            let session = self.session_of(request.session.as_ref());
+            let result = self.begin(&request, &session).await?.finish().await?;
+            told::of_outcome(&result.outcome)?;
+            match adjutant_agent::Error::of_result((*result).clone()) {
+                Ok(_) => Ok(PromptReply::new(session, result)),
+                Err(error) => Err(told::of_agent(error)),
+            }
+        })
+    }
+
+    fn streamed(&self, request: PromptRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+        Box::pin(async move {
+            let session = self.session_of(request.session.as_ref());
+            Ok(Box::pin(self.begin(&request, &session).await?) as EventStream)
+        })
+    }
+
+    fn resumed(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+        Box::pin(async move {
+            let session = self.session_of(request.session.as_ref());
+            let looking = self.0.table.looking.lock().await;
+            let (mut slot, lead) = self.sit(&session)?;
+            drop(looking);
+            if self.is_left(&session) {
+                let goes_on = goes_on(&session, &request.answers).inspect_err(|error| slot.end(Err(error.clone())))?;
+                request.answers.clear();
+                if !goes_on {
+                    let posted = self.0.sessions.journal().post(&LogId::from(&*session), Post::Cancel).await;
+                    posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
+                }
+            }
+            let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            Ok(Box::pin(RunStream::begin(run, slot, None).await?) as EventStream)
+        })
+    }
+}
+
 #[async_trait]
 impl Prompter for LocalPrompter {
     async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
-        if let Some(call) = request.call.clone() {
-            check_prompt(&request.prompt)?;
-            return self.answer(request, call).await;
-        }
-        let session = self.session_of(request.session.as_ref());
-        let result = self.begin(&request, &session).await?.finish().await?;
-        told::of_outcome(&result.outcome)?;
-        match adjutant_agent::Error::of_result((*result).clone()) {
-            Ok(_) => Ok(PromptReply::new(session, result)),
-            Err(error) => Err(told::of_agent(error)),
-        }
+        self.prompted(request).await
     }
 
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        let session = self.session_of(request.session.as_ref());
-        Ok(Box::pin(self.begin(&request, &session).await?))
+        self.streamed(request).await
     }
 
-    async fn resume(&self, mut request: ResumeRequest) -> Result<EventStream, Error> {
-        let session = self.session_of(request.session.as_ref());
-        let looking = self.0.table.looking.lock().await;
-        let (mut slot, lead) = self.sit(&session)?;
-        drop(looking);
-        if self.is_left(&session) {
-            let goes_on = goes_on(&session, &request.answers).inspect_err(|error| slot.end(Err(error.clone())))?;
-            request.answers.clear();
-            if !goes_on {
-                let posted = self.0.sessions.journal().post(&LogId::from(&*session), Post::Cancel).await;
-                posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
-            }
-        }
-        let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-        let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-        Ok(Box::pin(RunStream::begin(run, slot, None).await?))
+    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
+        self.resumed(request).await
     }
 
     async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
@@ -315,7 +338,7 @@ impl Prompter for LocalPrompter {
     }
 
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
-        self.hear(&self.named(session), control).await
+        self.hear(self.named(session), control).await
     }
 
     async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
