@@ -9,6 +9,7 @@ mod floors;
 mod manifests;
 mod sizes;
 mod surface;
+mod unread;
 mod weight;
 mod words;
 
@@ -76,6 +77,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     messages.extend(floors::circles(&sources));
     messages.extend(documents::lengths());
     messages.extend(surface::counts(&sources));
+    messages.extend(unread::found(&packages, &sources));
     messages.extend(edges::table(&packages));
     messages.extend(edges::published(&packages));
     messages.extend(lacks(&packages));

@@ -8,4 +8,5 @@ mod src {
     #[path = "effects/clip.rs"]
     mod clip;
     mod queue;
+    mod writer;
 }
