@@ -2,7 +2,7 @@
 
 use std::{thread, time::Instant};
 
-use crate::{Failure, cargo, tidy};
+use crate::{Failure, cargo, programs, tidy};
 
 type Step = fn() -> Result<(), Failure>;
 
@@ -43,11 +43,9 @@ fn tidy() -> Result<(), Failure> {
 
 /// All tests; those of the documentation meanwhile, because most of their time one of them is compiled, on one processor.
 fn tests() -> Result<(), Failure> {
+    let programs = programs::built(TESTS)?;
     let documented = thread::spawn(|| cargo::command(DOC_TESTS).output());
-    // Many tests wait for processes, servers and disks.
-    let threads = thread::available_parallelism().map_or(2, |it| 2 * it.get());
-    let words = format!("{TESTS} --no-fail-fast");
-    let tests = cargo::run(&words, cargo::command(&words).env("RUST_TEST_THREADS", threads.to_string()));
+    let tests = programs::run(programs);
     println!("==> cargo {DOC_TESTS}");
     let failed = |why: &dyn std::fmt::Display| cargo::failure(DOC_TESTS, why);
     let output = documented.join().map_err(|_| failed(&"panicked"))?.map_err(|error| failed(&error))?;

@@ -11,6 +11,7 @@ mod features;
 mod fuzz;
 mod metadata;
 mod models;
+mod programs;
 mod release;
 mod scan;
 mod tidy;
