@@ -37,7 +37,6 @@ pub use update::UpdateFile;
 /// | `prepared.json` | the same with paths of the copies below, and the provenance; there once the workspace is made |
 /// | `status.json`, `desired.json` | where it stands, and where it should |
 /// | `start.json`, `ended.json` | which start was the last one; how it ended, as its host told |
-/// | `open.json` | which runs have not ended: those at work, and those that wait for an answer |
 /// | `host.json` | pid, address and token of the process that runs it; only its owner can read it |
 /// | `host.lock` | locked by the process that runs it, for as long as it lives |
 /// | `life.lock` | locked by whoever prepares, starts or removes it, meanwhile |
@@ -45,7 +44,7 @@ pub use update::UpdateFile;
 /// | `context/`, `skills/` | copies of the files that the agents are told |
 /// | `tools/` | programs of an agent that was carried here in a file |
 /// | `work/` | the working folder, with the files of `data` |
-/// | `state/` | sessions, memories, boards, notes |
+/// | `state/` | sessions, memories, boards, notes; `open.json`: which runs have not ended, those at work and those that wait for an answer |
 /// | `tmp/`, `logs/` | temporary files; logs, rotated |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {

@@ -5,6 +5,8 @@
 mod adverse;
 #[path = "lifecycle/both.rs"]
 mod both;
+#[path = "lifecycle/carried.rs"]
+mod carried;
 #[path = "lifecycle/control.rs"]
 mod control;
 #[path = "lifecycle/crashed.rs"]

@@ -22,7 +22,7 @@ pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
 
 impl Core {
     /// True if a run was left open that waits for nobody.
-    fn is_left(&self) -> bool {
+    pub(super) fn is_left(&self) -> bool {
         self.run.is_open() && self.run.pauses().next().is_none()
     }
 
@@ -56,7 +56,7 @@ impl Core {
     }
 
     /// Ends a run that the program before this one, or a runtime that was shut down, has left open: it was lost.
-    async fn close(&mut self, log: SessionWriter, setup: &Arc<Setup>) -> Result<SessionWriter, Error> {
+    pub(super) async fn close(&mut self, log: SessionWriter, setup: &Arc<Setup>) -> Result<SessionWriter, Error> {
         let mut executor = self.quiet_port(setup, log);
         commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Crash }]).await?;
         drive(&mut self.run, &mut executor).await?;

@@ -68,6 +68,10 @@ impl Core {
     async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
         // What happens once in a session is boxed: a run that waits holds no room for it.
         let log = match self.log.take() {
+            // Somebody has only looked at it since its program ended.
+            Some(log) if self.is_left() && matches!(start.begin, Begin::Run { .. }) => {
+                Box::pin(self.close(log, &start.setup)).await
+            }
             Some(log) => Ok(log),
             None => Box::pin(self.open(start)).await,
         };

@@ -399,7 +399,10 @@ impl Life {
                 // The evidence that it runs stands in a file too.
                 self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
                 let launch = Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
-                self.starter.adopt(launch).await?
+                let live = self.starter.adopt(launch).await?;
+                // Its operator may have been killed before it noted that the start has succeeded.
+                self.proven().await;
+                live
             }
         };
         drop(lock);
@@ -426,17 +429,14 @@ impl Life {
         if !self.workspace.is_on_trial() || cancel.is_cancelled() {
             return begun;
         }
-        let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
         let error = match begun {
             Ok(live) => {
-                // It runs, whether that can be noted or not.
-                if let Err(error) = blocking(move || workspace.keep_update(now)).await {
-                    tracing::warn!(agent = %self.id, %error, "the end of an update was not noted");
-                }
+                self.proven().await;
                 return Ok(live);
             }
             Err(error) => error,
         };
+        let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
         tracing::warn!(agent = %self.id, %error, "an update is taken back");
         let why = error.message().lines().next().unwrap_or_default().to_owned();
         blocking(move || workspace.take_back(&why, now)).await?;
@@ -444,6 +444,15 @@ impl Life {
         let workspace = self.workspace.clone();
         let prepared = Arc::new(blocking(move || workspace.prepared()).await?);
         self.launched(prepared, cancel).await
+    }
+
+    /// An update that is on trial holds: it runs, whether that can be noted or not.
+    async fn proven(&self) {
+        let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
+        let noted = blocking(move || if workspace.is_on_trial() { workspace.keep_update(now) } else { Ok(()) });
+        if let Err(error) = noted.await {
+            tracing::warn!(agent = %self.id, %error, "the end of an update was not noted");
+        }
     }
 
     async fn launched(self: &Arc<Self>, prepared: Arc<Prepared>, cancel: &Cancel) -> Result<Box<dyn LiveAgent>, Error> {

@@ -55,10 +55,11 @@ pub struct Exported {
     pub needed: Vec<String>,
 }
 
-/// Writes an agent into one file, which must not be there yet. The agent must be prepared and must not run.
+/// Writes an agent into one file, which must not be there yet. The agent must be prepared and must not run. An update that was
+/// made and not started goes along.
 ///
 /// # Errors
-/// `Conflict` if it runs or is not prepared, `Exists` if there is such a file, `Pull` if a program is not what was pinned,
+/// `Conflict` if it runs or is not prepared, `Busy` if it is being started or updated, `Exists` if there is such a file, `Pull` if a program is not what was pinned,
 /// `Storage` if something cannot be read or written.
 pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Exported, Error> {
     let workspace = &entry.workspace;
@@ -76,6 +77,10 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
     if fs::symlink_metadata(to).is_ok() {
         return Err(Error::new(ErrorKind::Exists, format!("there is a file already: {}", to.display())));
     }
+    // An update that waits for the next start is what the agent is: it goes along.
+    let life = Lock::take(&workspace.file("life.lock"))?;
+    workspace.put_update()?;
+    drop(life);
     let found = list::find(workspace, options.without_state.then_some(STATE))?;
     let mut carried = Carried::of(workspace)?;
     let kept = found.files.into_iter().map(|listed| (FileSource::File(workspace.root().join(&listed.path)), listed));

@@ -143,8 +143,14 @@ impl LocalPrompter {
     async fn again(&self, session: &Arc<str>, sat: (SessionSlot, Lead), cancels: bool) -> Result<(), Error> {
         let (mut slot, lead) = sat;
         if cancels {
-            lead.close().await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            self.0.table.open().set(session, None);
+            let closed = async { lead.close().await.and(lead.pauses().await) };
+            let pauses = closed.await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            let mut open = self.0.table.open();
+            match open.get(session).filter(|_| !pauses.is_empty()) {
+                // It had begun to wait, and that was not noted.
+                Some(run) => open.wait(session, run.since_ms),
+                None => open.set(session, None),
+            }
             return Ok(());
         }
         let run = lead.resume(Vec::new()).await.inspect_err(|error| slot.end(Err(error.clone())))?;
@@ -267,6 +273,7 @@ impl LocalPrompter {
                 }
             }
             let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            slot.answers();
             let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
             Ok(Box::pin(RunStream::begin(run, slot, None).await?) as EventStream)
         })

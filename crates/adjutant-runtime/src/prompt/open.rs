@@ -10,8 +10,8 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The file of a workspace that names the runs that have not ended.
-const FILE: &str = "open.json";
+/// The file of a workspace that names the runs that have not ended. It goes where their sessions go.
+const FILE: &str = "state/open.json";
 
 /// The runs that have not ended, by their sessions.
 #[derive(Debug, Default)]

@@ -19,7 +19,12 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{Lead, lead::LeadRun, open::OpenRuns, told};
+use super::{
+    Lead,
+    lead::LeadRun,
+    open::{OpenRun, OpenRuns, OpenState},
+    told,
+};
 use crate::error::{Error, ErrorKind};
 
 /// The largest number of sessions that are kept open while nobody works in them.
@@ -88,6 +93,8 @@ pub(super) enum Wish {
 pub(super) struct SessionSlot {
     table: Arc<SessionTable>,
     session: Option<Arc<str>>,
+    /// How its run stood before it was answered, until that is heard.
+    former: Option<OpenRun>,
     has_begun: bool,
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
@@ -159,7 +166,13 @@ impl SessionTable {
         }
         self.runs.send_modify(|runs| *runs += 1);
         self.tell(&Work::Began { session: session.map(|name| &**name) });
-        Ok(SessionSlot { table: Arc::clone(self), session: session.cloned(), has_begun: false, ended: None })
+        Ok(SessionSlot {
+            table: Arc::clone(self),
+            session: session.cloned(),
+            former: None,
+            has_begun: false,
+            ended: None,
+        })
     }
 
     /// Closes the sessions that nobody works in, but for those that were used last.
@@ -254,6 +267,17 @@ impl SessionSlot {
         }
     }
 
+    /// A run that waits is about to be answered: it counts as at work before the log holds the answer, so that it goes on if a
+    /// crash comes between. If the answer is not heard, it waits again.
+    pub(super) fn answers(&mut self) {
+        let Some(session) = &self.session else { return };
+        let mut open = self.table.open();
+        if let Some(run) = open.get(session).filter(|run| run.state == OpenState::Waiting) {
+            open.set(session, Some(OpenRun { state: OpenState::Working, ..run }));
+            self.former = Some(run);
+        }
+    }
+
     /// Says what came of the work.
     pub(super) fn end(&mut self, ended: Result<Arc<RunResult>, Error>) {
         self.ended = Some(ended);
@@ -262,6 +286,13 @@ impl SessionSlot {
 
 impl Drop for SessionSlot {
     fn drop(&mut self) {
+        if let Some(former) = self.former.take().filter(|_| !self.has_begun) {
+            self.note(|open, session| {
+                if open.get(session).is_some_and(|run| !run.waits()) {
+                    open.set(session, Some(former));
+                }
+            });
+        }
         let (result, error) = match &self.ended {
             Some(Ok(result)) => (Some(&**result), None),
             Some(Err(error)) => (None, Some(error)),

@@ -6,7 +6,7 @@ use adjutant_agent::Answered;
 use adjutant_runtime::{
     Backend, ErrorKind, Instance, Prompter, Reason, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
-    prompt::{MessagesRequest, PausesRequest, PromptRequest, ResumeRequest, WaitingPause},
+    prompt::{MessagesRequest, PausesRequest, PromptRequest, ResumeRequest, WaitingPause, waiting_sessions},
 };
 use futures_util::StreamExt;
 use serde_json::json;
@@ -171,4 +171,36 @@ async fn host_that_is_stopped_by_a_signal_has_failed_as_frozen_within_seconds() 
     let reply = agent.prompter().await.expect("it can be asked").prompt(PromptRequest::new("Is it so?")).await;
     assert_eq!(reply.expect("it answers").text, "Yes.");
     agent.remove().await.expect("it goes");
+}
+
+/// Who answers an agent may see its program end at any moment: what was heard goes on.
+#[tokio::test]
+async fn run_that_was_answered_counts_as_at_work_before_its_log_holds_the_answer() {
+    let folder = Place::new();
+    let backend = InProcess::new(folder.path().join("home"), InProcessOptions::new());
+    let agent =
+        json!({"name": "clerk", "model": "offline/planner", "toolboxes": ["files"], "access": {"default": "ask"}});
+    let store = json!({"store": {"kind": "jsonl"}});
+    let manifest = json!({"name": "clerk", "entry_agent": "clerk", "agents": [agent], "sessions": store});
+    let agent = backend.create(Uuid::new_v4(), resolved(manifest, &[])).await.expect("it is created");
+    agent.start().await.expect("it begins");
+    let (prompter, workspace) = (agent.prompter().await.expect("it can be asked"), agent.workspace());
+    prompter.prompt(PromptRequest::new("What is in this folder?")).await.expect("it waits");
+    let is_heard = || {
+        let logs = fs::read_dir(workspace.state().join("sessions/logs")).expect("it is there").flatten();
+        let texts = logs.map(|log| fs::read_to_string(log.path().join("records.jsonl")).unwrap_or_default());
+        texts.collect::<String>().contains("not this one")
+    };
+    let [waits] = &waiting(&*prompter).await[..] else { panic!("one thing waits") };
+    let wrong = Answered { pause: adjutant_agent::PauseId("nothing".into()), ..waits.pause.approve() };
+    assert!(prompter.resume(ResumeRequest::new(vec![wrong])).await.is_err());
+    assert_eq!(waiting_sessions(&workspace).expect("they are read").len(), 1, "it waits still");
+    let mut resuming = prompter.resume(ResumeRequest::new(vec![waits.pause.deny("not this one")]));
+    while futures_util::poll!(&mut resuming).is_pending() {
+        let is_heard = is_heard();
+        let waiting = waiting_sessions(&workspace).expect("they are read");
+        assert!(!is_heard || waiting.is_empty(), "{waiting:?} would wait for ever after a crash");
+        tokio::task::yield_now().await;
+    }
+    assert!(is_heard());
 }

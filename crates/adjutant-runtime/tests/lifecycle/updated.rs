@@ -10,7 +10,7 @@ use adjutant_runtime::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::desk::{Manner, Place, place, process, resolved};
+use super::desk::{LONG, Manner, Place, place, process, resolved};
 
 /// A backend of each kind whose agents are engines.
 pub(super) fn engines() -> Vec<(Place, Arc<dyn Backend>)> {
@@ -153,4 +153,22 @@ async fn update_that_a_crash_interrupts_is_finished_or_proven_by_the_next_start(
         assert!(!root.join(".former").exists() && !root.join(".update").exists());
         agent.remove().await.expect("it goes");
     }
+}
+
+#[tokio::test]
+async fn update_is_proven_when_the_next_operator_finds_it_running() {
+    let (folder, host, home) = place(&Manner { before: "", does: "engine" });
+    write(folder.path(), "Be brief.", "a\n");
+    let first = process(&home, &host);
+    let agent = first.create(Uuid::new_v4(), clerk(folder.path(), json!({}))).await.expect("it is created");
+    agent.start().await.expect("it begins");
+    // As an operator leaves it that was killed before it had noted that the update has begun well.
+    let former = agent.workspace().root().join(".former");
+    fs::create_dir_all(&former).expect("a folder");
+    drop((agent, first));
+    let next = process(&home, &host);
+    let agent = Arc::clone(&next.load().await.expect("they are found").instances[0]);
+    agent.watch().wait_for_within(LONG, |status| *status == Status::Ready).await.expect("it runs");
+    assert!(!former.exists(), "the next crash would take the update back");
+    agent.remove().await.expect("it goes");
 }
