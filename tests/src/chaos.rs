@@ -1,13 +1,17 @@
 //! The chaos drill: agents in processes of their own under a real `adjutant up`, all of them killed at any moment while
-//! they are prompted and ordered about.
+//! they are ordered about, prompted, answered, steered, updated, exported and imported.
 //!
-//! Afterwards every agent stands where it should, no process is left, and every prompt that was answered is in its session.
+//! Afterwards every agent stands where it should, with the manifest that was acknowledged last, and nothing else is there; every
+//! prompt, answer and message that was acknowledged is in its session, also in what was imported; a call that was approved ran
+//! once at most, and one that was denied never.
 
 mod drill;
 mod field;
 mod killer;
 mod measure;
-mod prompts;
+mod movers;
+mod people;
+mod roll;
 mod trace;
 
 pub use drill::{Drill, Survived};

@@ -1,5 +1,5 @@
-//! `chaos`: 20 agents in processes of their own under a real `adjutant up`, killed for a minute; `chaos measure`: what such
-//! agents cost in time and memory, as they are released.
+//! `chaos`: 20 agents in processes of their own under a real `adjutant up`, killed for a minute while they are prompted, answered,
+//! steered, updated, exported and imported; `chaos measure`: what such agents cost in time and memory, as they are released.
 
 use crate::{Failure, cargo};
 

@@ -1,6 +1,7 @@
 //! The chaos drill as a program.
 //!
-//! `chaos drill [--agents N] [--seconds S] [--seed X]`: agents and their operator are killed for S seconds. `chaos measure
+//! `chaos drill [--agents N] [--seconds S] [--seed X]`: agents and their operator are killed for S seconds while people work with
+//! them; it tells how often what was done, or which promise did not hold. `chaos measure
 //! [--agents N]`: what agents cost. The program that runs them lies beside this one. Exit code 1 if a promise was broken.
 
 use std::{

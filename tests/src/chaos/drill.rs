@@ -2,18 +2,26 @@
 
 use std::{
     collections::BTreeSet,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use adjutant::runtime::{Entry, Goal, Status};
 
-use super::{field::Field, killer, prompts::Prompts, trace};
+use super::{
+    field::{Field, Operator, host, revision},
+    killer::{self, end_now},
+    people::People,
+    roll::{Listed, Roll},
+    trace,
+};
 use crate::kill::Rng;
 
-/// How many prompt at a time.
-const PROMPTERS: u64 = 4;
+/// How many people there are at a time.
+const PEOPLE: u64 = 4;
+/// How often what waits in an agent is answered in the end, at most.
+const MOST_ANSWERS: usize = 50;
 /// How long agents may take to stand where they should: pauses of 30 s are among it.
 const SETTLE_WITHIN: Duration = Duration::from_secs(120);
 /// How often that is looked at.
@@ -32,7 +40,7 @@ pub struct Drill {
     pub seconds: u64,
 }
 
-/// What came of a drill.
+/// What came of a drill: how often something was done and acknowledged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Survived {
     /// How often an agent was killed.
@@ -41,10 +49,24 @@ pub struct Survived {
     pub operator_kills: u32,
     /// How often an agent was ordered to run or to stop.
     pub orders: u32,
-    /// How many prompts were answered.
-    pub answered: usize,
-    /// How many were not: their agent was killed or did not run.
-    pub unanswered: u64,
+    /// How many prompts were answered, or wait for an approval.
+    pub prompts: u32,
+    /// How many words of somebody were heard about what waits.
+    pub answers: u32,
+    /// How many messages were heard by a run, or wait for the next one.
+    pub steers: u32,
+    /// How many agents were updated.
+    pub updates: u32,
+    /// How many were exported.
+    pub exports: u32,
+    /// How many were imported.
+    pub imports: u32,
+    /// How many of those were removed again, under the operator.
+    pub removals: u32,
+    /// How much of all that was not acknowledged: the agent was killed or did not run.
+    pub refused: u32,
+    /// How many calls ran.
+    pub calls: usize,
     /// How long it took until every agent stood where it should, in milliseconds.
     pub settled_ms: u64,
 }
@@ -55,68 +77,144 @@ impl Drill {
     /// # Errors
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
-        let field = Field::new(&self.program, &self.directory, self.agents)?;
+        let field = Arc::new(Field::new(&self.program, &self.directory, self.agents)?);
         let done = self.survive(&field, rng).await;
+        if done.is_err() {
+            // The operator is gone by now, and its agents live on.
+            for (pid, _) in trace::processes(&field.directory, &BTreeSet::new(), &BTreeSet::new()) {
+                end_now(pid);
+            }
+        }
         done.map_err(|why| format!("{why}\nthe operators wrote:\n{}", field.last_lines()))
     }
 
-    async fn survive(&self, field: &Field, rng: &mut Rng) -> Result<Survived, String> {
-        let operator = field.operate()?;
-        let entries = self.wait_for_all(field).await?;
-        let mut survived = Survived::default();
-        let prompts = Arc::new(Prompts::default());
-        let shared: Arc<[Entry]> = entries.clone().into();
-        let prompters: Vec<_> = (0..PROMPTERS)
-            .map(|_| {
-                let rng = Rng::new(rng.below(u64::MAX));
-                tokio::spawn(Arc::clone(&prompts).go_on(Arc::clone(&shared), rng))
-            })
-            .collect();
-        let killed =
-            tokio::task::block_in_place(|| killer::kill(field, &entries, operator, rng, self.seconds, &mut survived));
-        prompts.is_over.store(true, Ordering::Relaxed);
-        for prompter in prompters {
-            prompter.await.map_err(|error| error.to_string())?;
+    async fn survive(&self, field: &Arc<Field>, rng: &mut Rng) -> Result<Survived, String> {
+        let (operator, roll) = (field.operate()?, Arc::new(Roll::default()));
+        self.wait_for_all(field, &roll).await?;
+        let people = Arc::new(People::new(Arc::clone(field), Arc::clone(&roll)));
+        let mut next = || Rng::new(rng.below(u64::MAX));
+        let all: Vec<_> = (0..PEOPLE).map(|_| tokio::spawn(Arc::clone(&people).go_on(next()))).collect();
+        let movers =
+            [tokio::spawn(Arc::clone(&people).update_on(next())), tokio::spawn(Arc::clone(&people).carry_on(next()))];
+        let killed = tokio::task::block_in_place(|| killer::kill(field, &roll, operator, rng, self.seconds));
+        people.is_over.store(true, Ordering::Relaxed);
+        for person in all {
+            person.await.map_err(|error| error.to_string())?;
+        }
+        for mover in movers {
+            mover.await.map_err(|error| error.to_string())??;
         }
         let (operator, mut groups) = killed?;
         let began = Instant::now();
-        settle(field, &entries).await?;
-        survived.settled_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // What was answered by those that are stopped now must be there too.
-        for entry in &entries {
-            field.home.desire(entry.id, Goal::Running).map_err(|error| error.to_string())?;
+        settle(field, &roll).await?;
+        let settled_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let operator = calm(&people, operator, rng).await?;
+        let marks = field.marks();
+        roll.check_marks(&marks)?;
+        for listed in roll.all() {
+            listed.check(&marks, true).await?;
         }
-        settle(field, &entries).await?;
-        prompts.check(&entries).await?;
-        (survived.answered, survived.unanswered) = prompts.counts();
-        groups.extend(entries.iter().filter_map(super::field::host).map(|host| host.pid));
+        groups.extend(roll.entries().iter().filter_map(host).map(|host| host.pid));
         tokio::task::block_in_place(|| operator.end())?;
-        left(field.home.root(), &entries, &groups)?;
-        Ok(survived)
+        left(field, &roll, &groups)?;
+        Ok(Survived { settled_ms, calls: marks.len(), ..roll.counts() })
     }
 
-    /// Waits until all agents are made and ready.
-    async fn wait_for_all(&self, field: &Field) -> Result<Vec<Entry>, String> {
+    /// Lists all agents once they are made, and waits until they are ready.
+    async fn wait_for_all(&self, field: &Field, roll: &Roll) -> Result<(), String> {
         let until = Instant::now() + SETTLE_WITHIN;
-        loop {
-            let entries = field.entries()?;
-            if entries.len() == self.agents && entries.iter().all(|entry| wrong(field, entry).is_none()) {
-                return Ok(entries);
-            }
+        while field.entries()?.len() < self.agents {
             if Instant::now() > until {
-                return Err(format!("{} of {} agents are made", entries.len(), self.agents));
+                return Err(format!("{} of {} agents are made", field.entries()?.len(), self.agents));
             }
             tokio::time::sleep(LOOK).await;
         }
+        let number = |name: &str| name.strip_prefix("agent-")?.parse().ok();
+        field.entries()?.into_iter().for_each(|it| roll.list(it.clone(), number(&it.name), 0, None));
+        settle(field, roll).await
     }
 }
 
-/// Waits until every agent stands where it should, and stays there for a moment.
-async fn settle(field: &Field, entries: &[Entry]) -> Result<(), String> {
+/// Once nobody kills any more, all must be done that is asked for: every agent runs, is updated by the next operator, is
+/// answered, and has a last call of its own; one is updated by a command, one is carried within the folder, and one out of it.
+async fn calm(people: &People, operator: Operator, rng: &mut Rng) -> Result<Operator, String> {
+    let (field, roll) = (&people.field, &people.roll);
+    for listed in roll.all() {
+        // What was answered by those that are stopped now must be there too.
+        field.desire(listed.entry.id, Goal::Running)?;
+        if let Some((file, revision)) = roll.revise(listed.entry.id) {
+            field.lay(file, revision)?;
+            roll.acknowledge(listed.entry.id, revision);
+        }
+    }
+    operator.kill()?;
+    let operator = field.operate()?;
+    settle(field, roll).await?;
+    let mut told = vec![people.update(rng).await?];
+    for (number, is_here) in [(u64::MAX, true), (u64::MAX - 1, false)] {
+        told.push(people.carry(number, is_here, rng).await?);
+    }
+    if let Some(told) = told.into_iter().flatten().next() {
+        return Err(format!("nobody kills any more, and yet: {}", told.text));
+    }
+    settle(field, roll).await?;
+    for listed in roll.all() {
+        end(people, &listed, rng).await.map_err(|why| format!("{}: {why}", listed.entry.name))?;
+    }
+    Ok(operator)
+}
+
+/// Answers what waits in an agent, prompts every session once more so that messages are placed, and has the agent make a call,
+/// which tells the revision that runs.
+async fn end(people: &People, listed: &Listed, rng: &mut Rng) -> Result<(), String> {
+    let entry = &listed.entry;
+    let mut answer = async || {
+        for _ in 0..MOST_ANSWERS {
+            let waiting = people.waiting(entry).await.ok_or("it does not tell what waits")?;
+            let Some(waiting) = waiting.first() else { return Ok(()) };
+            if !people.answer(entry, waiting, Rng::new(rng.below(u64::MAX))).await {
+                return Err(format!("an answer was not heard: {waiting:?}"));
+            }
+        }
+        Err("it asks without end".to_owned())
+    };
+    answer().await?;
+    for session in listed.sessions() {
+        people.prompt(entry, session).await.map_err(|why| format!("{session} was prompted: {why}"))?;
+    }
+    let before = people.field.marks().len();
+    while people.field.marks().len() == before {
+        people.ask(entry, "last").await.map_err(|why| format!("it was asked for a call: {why}"))?;
+        answer().await?;
+    }
+    let (marks, revision) = (people.field.marks(), listed.revisions.0);
+    match marks.last() {
+        Some(mark) if mark.id == entry.id && mark.revision == format!("r{revision}") => Ok(()),
+        other => Err(format!("revision {revision} was acknowledged, and this ran: {other:?}")),
+    }
+}
+
+/// Waits until every agent stands where it should, with the manifest that was acknowledged last, and nothing else is there; and
+/// until that stays so for a moment.
+async fn settle(field: &Field, roll: &Roll) -> Result<(), String> {
     let until = Instant::now() + SETTLE_WITHIN;
     let mut calm = 0;
     loop {
-        let wrong: Vec<String> = entries.iter().filter_map(|entry| wrong(field, entry)).collect();
+        let (entries, listed) = (field.entries()?, roll.all());
+        let mut wrong: Vec<String> = entries.iter().filter_map(|entry| wrong(field, entry)).collect();
+        let is_listed = |entry: &Entry| listed.iter().any(|it| it.entry.id == entry.id);
+        wrong.extend(entries.iter().filter(|it| !is_listed(it)).map(|it| format!("{} should not be there", it.name)));
+        for Listed { entry, revisions: (acknowledged, tried), .. } in &listed {
+            let now = entries.iter().find(|it| it.id == entry.id).map(revision);
+            if field.home.desired(entry.id).is_ok_and(|it| it.goal != Goal::Running) {
+                // An update waits for its start.
+                continue;
+            }
+            if !now.flatten().is_some_and(|now| (*acknowledged..=*tried).any(|it| now == format!("r{it}"))) {
+                let told = entry.workspace.last_update();
+                wrong.push(format!("{} has {now:?}, and r{acknowledged} was acknowledged; {told:?}", entry.name));
+            }
+        }
         calm = if wrong.is_empty() { calm + 1 } else { 0 };
         if calm == 10 {
             return Ok(());
@@ -144,9 +242,9 @@ fn wrong(field: &Field, entry: &Entry) -> Option<String> {
 }
 
 /// Looks for processes that are left.
-fn left(home: &Path, entries: &[Entry], groups: &BTreeSet<u32>) -> Result<(), String> {
-    let ids: BTreeSet<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
-    match &trace::processes(home, &ids, groups)[..] {
+fn left(field: &Field, roll: &Roll, groups: &BTreeSet<u32>) -> Result<(), String> {
+    let ids: BTreeSet<String> = roll.entries().iter().map(|it| it.id.to_string()).collect();
+    match &trace::processes(&field.directory, &ids, groups)[..] {
         [] => Ok(()),
         left => Err(format!("processes are left: {left:?}")),
     }

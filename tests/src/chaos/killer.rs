@@ -10,8 +10,8 @@ use adjutant::runtime::{Entry, Goal};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    drill::Survived,
     field::{Field, Operator, host},
+    roll::Roll,
 };
 use crate::kill::Rng;
 
@@ -23,39 +23,38 @@ const MOST_KILLS: u32 = 4;
 /// Kills until the time is over; gives the operator that works then, and the groups of all hosts that were seen.
 pub(super) fn kill(
     field: &Field,
-    entries: &[Entry],
+    roll: &Roll,
     operator: Operator,
     rng: &mut Rng,
     seconds: u64,
-    survived: &mut Survived,
 ) -> Result<(Operator, BTreeSet<u32>), String> {
     let until = Instant::now() + Duration::from_secs(seconds);
     let (mut operator, mut groups) = (operator, BTreeSet::new());
     let mut kills: BTreeMap<uuid::Uuid, u32> = BTreeMap::new();
     while Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1 + rng.below(BETWEEN_MS)));
-        groups.extend(entries.iter().filter_map(host).map(|host| host.pid));
-        let Some(entry) = entries.get(usize::try_from(rng.below(entries.len() as u64)).unwrap_or(0)) else { continue };
+        groups.extend(roll.entries().iter().filter_map(host).map(|host| host.pid));
+        let Some(entry) = roll.pick(rng, |_| true) else { continue };
         match rng.below(10) {
             0 => {
                 operator.kill()?;
-                survived.operator_kills += 1;
+                roll.count(|it| it.operator_kills += 1);
                 std::thread::sleep(Duration::from_millis(rng.below(BETWEEN_MS)));
                 operator = field.operate()?;
             }
-            1 => order(field, entry, Goal::Stopped, survived)?,
+            1 => order(field, roll, &entry, Goal::Stopped)?,
             2 | 3 => {
-                order(field, entry, Goal::Running, survived)?;
+                order(field, roll, &entry, Goal::Running)?;
                 kills.remove(&entry.id);
             }
             _ => {
                 let count = kills.entry(entry.id).or_default();
                 if *count == MOST_KILLS {
-                    order(field, entry, Goal::Running, survived)?;
+                    order(field, roll, &entry, Goal::Running)?;
                     *count = 0;
-                } else if kill_host(field, entry) {
+                } else if kill_host(field, &entry) {
                     *count += 1;
-                    survived.agent_kills += 1;
+                    roll.count(|it| it.agent_kills += 1);
                 }
             }
         }
@@ -63,9 +62,13 @@ pub(super) fn kill(
     Ok((operator, groups))
 }
 
-fn order(field: &Field, entry: &Entry, goal: Goal, survived: &mut Survived) -> Result<(), String> {
-    survived.orders += 1;
-    field.home.desire(entry.id, goal).map(drop).map_err(|error| error.to_string())
+fn order(field: &Field, roll: &Roll, entry: &Entry, goal: Goal) -> Result<(), String> {
+    roll.count(|it| it.orders += 1);
+    match field.desire(entry.id, goal) {
+        // It is being removed.
+        Err(_) if roll.get(entry.id).is_none() => Ok(()),
+        done => done,
+    }
 }
 
 /// Kills the process of an agent; whether there was one.
@@ -74,6 +77,11 @@ fn kill_host(field: &Field, entry: &Entry) -> bool {
     let command = fs::read(format!("/proc/{}/cmdline", host.pid)).unwrap_or_default();
     // The number may be that of another process by now.
     let is_ours = String::from_utf8_lossy(&command).contains(&*field.home.root().to_string_lossy());
-    let pid = i32::try_from(host.pid).ok().and_then(Pid::from_raw);
-    is_ours && pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+    is_ours && end_now(host.pid)
+}
+
+/// Kills a process; whether it was there.
+pub(super) fn end_now(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
 }
