@@ -141,7 +141,7 @@ impl Lead {
     }
 
     /// True if there is a run to go on with: one that waits, or one that a crash has cut off.
-    async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
+    pub(super) async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
         match self {
             Lead::Agent(agent) => opened(agent).await,
             Lead::HandoffChain(chain) => {

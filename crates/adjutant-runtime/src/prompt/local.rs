@@ -117,7 +117,15 @@ impl LocalPrompter {
             // A run that brings its program down is not begun for ever.
             let cancels = match on_restart {
                 OnRestart::Resume if resumed < MAX_RESUMED => false,
-                OnRestart::Resume | OnRestart::Ask => continue,
+                OnRestart::Resume | OnRestart::Ask => {
+                    let prompter = self.clone();
+                    tokio::spawn(async move {
+                        if let Err(error) = prompter.look_again(&session).await {
+                            tracing::warn!(%session, %error, "a run that a crash has cut off was not looked at");
+                        }
+                    });
+                    continue;
+                }
                 OnRestart::Cancel => true,
             };
             // Its place is taken before anybody can prompt.
@@ -135,6 +143,18 @@ impl LocalPrompter {
                     Err(error) => tracing::warn!(%session, %error, "a run that a crash has cut off did not go on"),
                 }
             });
+        }
+        Ok(())
+    }
+
+    /// Nobody is asked about a run that had ended, where that was not noted before the crash.
+    async fn look_again(&self, session: &Arc<str>) -> Result<(), Error> {
+        let table = &self.0.table;
+        let _looking = table.looking.lock().await;
+        let has_run = table.lead(session, |name| (self.0.lead)(name))?.waits(&[]).await;
+        table.forget();
+        if !has_run? && self.is_left(session) {
+            table.open().set(session, None);
         }
         Ok(())
     }

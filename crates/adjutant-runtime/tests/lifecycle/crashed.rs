@@ -204,3 +204,27 @@ async fn run_that_was_answered_counts_as_at_work_before_its_log_holds_the_answer
     }
     assert!(is_heard());
 }
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_run_that_had_ended_when_the_crash_came() {
+    let folder = Place::new();
+    let backend = InProcess::new(folder.path().join("home"), InProcessOptions::new());
+    let agent = backend.create(Uuid::new_v4(), worker("ask")).await.expect("it is created");
+    agent.start().await.expect("it begins");
+    let prompter = agent.prompter().await.expect("it can be asked");
+    prompter.prompt(PromptRequest::new("Who are you?")).await.expect("it answers");
+    drop(prompter);
+    agent.stop().await.expect("it ends");
+    // As a crash leaves it that comes between the end of a run and its note.
+    let open = json!({"main": {"since_ms": 1, "state": "working"}});
+    fs::write(agent.workspace().state().join("open.json"), open.to_string()).expect("it can be written");
+    agent.start().await.expect("it begins again");
+    let prompter = agent.prompter().await.expect("it can be asked");
+    let free = async {
+        while !waiting(&*prompter).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, free).await.expect("nobody is asked");
+    prompter.prompt(PromptRequest::new("And now?")).await.expect("the session is free");
+}
