@@ -14,5 +14,6 @@ mod people;
 mod roll;
 mod trace;
 
-pub use drill::{Drill, Survived};
+pub use drill::Drill;
 pub use measure::measure;
+pub use roll::Survived;

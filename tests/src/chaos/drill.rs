@@ -13,7 +13,7 @@ use super::{
     field::{Field, Operator, host, revision},
     killer::{self, end_now},
     people::People,
-    roll::{Listed, Roll},
+    roll::{Listed, Roll, Survived},
     trace,
 };
 use crate::kill::Rng;
@@ -38,37 +38,6 @@ pub struct Drill {
     pub agents: usize,
     /// How long they are killed, in seconds.
     pub seconds: u64,
-}
-
-/// What came of a drill: how often something was done and acknowledged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Survived {
-    /// How often an agent was killed.
-    pub agent_kills: u32,
-    /// How often the operator was.
-    pub operator_kills: u32,
-    /// How often an agent was ordered to run or to stop.
-    pub orders: u32,
-    /// How many prompts were answered, or wait for an approval.
-    pub prompts: u32,
-    /// How many words of somebody were heard about what waits.
-    pub answers: u32,
-    /// How many messages were heard by a run, or wait for the next one.
-    pub steers: u32,
-    /// How many agents were updated.
-    pub updates: u32,
-    /// How many were exported.
-    pub exports: u32,
-    /// How many were imported.
-    pub imports: u32,
-    /// How many of those were removed again, under the operator.
-    pub removals: u32,
-    /// How much of all that was not acknowledged: the agent was killed or did not run.
-    pub refused: u32,
-    /// How many calls ran.
-    pub calls: usize,
-    /// How long it took until every agent stood where it should, in milliseconds.
-    pub settled_ms: u64,
 }
 
 impl Drill {

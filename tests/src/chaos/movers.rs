@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     field::{Told, revision},
     people::People,
-    roll::Listed,
+    roll::{Listed, Survived},
 };
 use crate::kill::Rng;
 
@@ -120,7 +120,7 @@ impl People {
         }
     }
 
-    fn counted(&self, told: &Told, count: impl FnOnce(&mut super::Survived)) -> bool {
+    fn counted(&self, told: &Told, count: impl FnOnce(&mut Survived)) -> bool {
         self.roll.count(|it| if told.is_done { count(it) } else { it.refused += 1 });
         told.is_done
     }

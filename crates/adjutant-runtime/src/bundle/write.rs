@@ -59,8 +59,8 @@ pub struct Exported {
 /// made and not started goes along.
 ///
 /// # Errors
-/// `Conflict` if it runs or is not prepared, `Busy` if it is being started or updated, `Exists` if there is such a file, `Pull` if a program is not what was pinned,
-/// `Storage` if something cannot be read or written.
+/// `Conflict` if it runs or is not prepared, `Busy` if it is being started or updated, `Exists` if there is such a file, `Pull` if
+/// a program is not what was pinned, `Storage` if something cannot be read or written.
 pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Exported, Error> {
     let workspace = &entry.workspace;
     if !workspace.file("prepared.json").is_file() {
