@@ -16,7 +16,7 @@ const EDGES: &[(&str, &str)] = &[
     ("skills", "llm tool agent"),
     ("orchestration", "llm tool agent"),
     ("toolkit", "llm tool"),
-    ("mcp", "llm tool"),
+    ("mcp", "agent core llm tool toolkit"),
     ("otel", "llm"),
     ("runtime", LIBRARIES),
     ("testing", "llm tool agent runtime"),
