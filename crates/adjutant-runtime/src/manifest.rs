@@ -17,14 +17,16 @@ mod parts;
 mod path;
 mod place;
 mod problem;
+mod program;
 mod read;
 mod resolved;
 mod resource;
 mod schema;
+mod server;
 mod set;
 mod shape;
 mod tool;
-mod vars;
+pub(crate) mod vars;
 mod write;
 mod yaml;
 
@@ -50,6 +52,7 @@ pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};
 pub use resource::{DataSpec, PeerSpec};
 pub use schema::schema;
+pub use server::{AuthSpec, McpSpec, ProtocolRevision, ServerSpec};
 pub(crate) use tool::TOOLBOXES;
 pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
@@ -92,6 +95,9 @@ pub struct Manifest {
     /// Tools that are programs. An agent has those that its `tools` name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub process_tools: Vec<ProcessTool>,
+    /// Servers of the Model Context Protocol: agents have them by their names, as toolboxes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mcp: McpSpec,
     /// Agents of other processes that the toolbox `peers` asks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerSpec>,

@@ -47,7 +47,7 @@ pub enum FileKind {
     Data,
     /// A file of a skill.
     Skill,
-    /// The program of a tool.
+    /// The program of a tool or of a server.
     Tool,
     /// The program that the agent runs in.
     Host,

@@ -12,6 +12,8 @@ pub use adjutant_context as context;
 pub use adjutant_llm as llm;
 pub use adjutant_llm::Model;
 pub use adjutant_macros::tool_facade as tool;
+#[cfg(feature = "mcp")]
+pub use adjutant_mcp as mcp;
 #[cfg(feature = "orchestration")]
 pub use adjutant_orchestration as orchestration;
 #[cfg(feature = "otel")]

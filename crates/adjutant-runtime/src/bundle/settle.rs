@@ -1,6 +1,6 @@
 //! Makes an agent that was unpacked one of this place: its id and name, its folders and programs, and nothing outside.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use super::ImportOptions;
 use crate::{
     error::{Error, ErrorKind},
     files::{Sync, read_json, write_json},
-    manifest::{Manifest, ToolboxChoice, needs, with_fields},
+    manifest::{Manifest, SandboxSpec, ServerSpec, ToolboxChoice, needs, with_fields},
     provenance::{FileKind, PinnedFile, pin_program},
     trust::{Reach, reach},
     workspace::{AgentFile, Prepared, is_carried},
@@ -59,15 +59,15 @@ fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     let root = root.canonicalize().map_err(|error| {
         Error::new(ErrorKind::Invalid, format!("there is no folder {}", root.display())).with_source(error)
     })?;
+    let laid = |inner: &mut PathBuf| *inner = root.join(&*inner).components().collect();
     for agent in &mut manifest.agents {
         for toolbox in &mut agent.toolboxes {
-            if let ToolboxChoice::Spec(spec) = toolbox
-                && let Some(inner) = &spec.root
-            {
-                spec.root = Some(root.join(inner).components().collect());
+            if let ToolboxChoice::Spec(spec) = toolbox {
+                spec.root.as_mut().map(laid);
             }
         }
     }
+    manifest.mcp.servers.values_mut().filter_map(|spec| spec.cwd.as_mut()).for_each(laid);
     Ok(())
 }
 
@@ -78,6 +78,8 @@ fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
         Reach::Root(path) if path.is_relative() => Some(path.display().to_string()),
         Reach::Copied(path) | Reach::Inside(path) if !is_inside(path) => Some(path.display().to_string()),
         Reach::Program(tool) => outside(Reach::Program(tool), true),
+        Reach::Server(_, ServerSpec { cwd: Some(cwd), .. }) if cwd.is_relative() => Some(cwd.display().to_string()),
+        Reach::Server(_, spec) => reaches("server", spec.program()?, &spec.sandbox),
         _ => None,
     });
     match relative {
@@ -89,20 +91,20 @@ fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
 /// Pins the programs as they are here: those that were carried along, and those that were not.
 fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Error> {
     let mut pins: Vec<PinnedFile> = Vec::new();
-    for tool in &mut manifest.process_tools {
-        let is_carried = is_carried(&tool.binary);
-        let path = if is_carried { folder.join(&tool.binary) } else { tool.binary.clone() };
-        let hint = format!("hint: --set process_tools.{}.binary=PATH names it", tool.name);
+    for program in manifest.programs_mut() {
+        let (whose, is_carried) = (&program.whose, is_carried(program.path));
+        let path = if is_carried { folder.join(&*program.path) } else { program.path.clone() };
         let mut pin = pin_program(FileKind::Tool, &path).map_err(|error| {
-            Error::new(ErrorKind::Pull, format!("the program of the tool {} is not here: {error}; {hint}", tool.name))
+            let hint = format!("hint: --set {}=PATH names it", program.field);
+            Error::new(ErrorKind::Pull, format!("the program of {whose} is not here: {error}; {hint}"))
         })?;
-        if tool.sha256.as_deref().is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&pin.sha256)) {
-            let message = format!("the program of the tool {} is not what was pinned: {}", tool.name, path.display());
+        if program.sha256.as_deref().is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&pin.sha256)) {
+            let message = format!("the program of {whose} is not what was pinned: {}", path.display());
             return Err(Error::new(ErrorKind::Pull, message));
         }
-        tool.sha256 = Some(pin.sha256.as_str().into());
+        *program.sha256 = Some(pin.sha256.as_str().into());
         if is_carried {
-            pin.path = tool.binary.clone();
+            pin.path.clone_from(program.path);
         }
         if !pins.contains(&pin) {
             pins.push(pin);
@@ -116,24 +118,11 @@ fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     match reach {
         Reach::Copied(path) | Reach::Inside(path) => (!is_inside(path)).then(|| path.display().to_string()),
         // It does not mean the folder of the agent, wherever it points.
-        Reach::Root(path) if !has_root || !is_inside(path) => {
-            let hint = match is_inside(path) {
-                true => "; hint: `--root DIR` names the folder that stands for that of the manifest",
-                false => "",
-            };
-            Some(format!("{}, the `root` of a toolbox{hint}", path.display()))
-        }
-        Reach::Root(_) => None,
-        Reach::Program(tool) => {
-            // A name is looked for in PATH; what is between means another file in each folder.
-            let is_name = tool.binary.components().count() == 1 && is_inside(&tool.binary);
-            let is_own = is_carried(&tool.binary) && is_inside(&tool.binary);
-            if !is_name && !is_own && !is_place(&tool.binary) {
-                return Some(format!("{}, the program of a tool", tool.binary.display()));
-            }
-            let mut reached = tool.sandbox.read.iter().chain(&tool.sandbox.write);
-            let wrong = reached.find(|path| !is_place(path))?;
-            Some(format!("{}, what the program of a tool reaches", wrong.display()))
+        Reach::Root(path) => rootless(path, "the `root` of a toolbox", has_root),
+        Reach::Program(tool) => reaches("tool", &tool.binary, &tool.sandbox),
+        Reach::Server(_, spec) => {
+            let cwd = spec.cwd.as_ref().and_then(|cwd| rootless(cwd, "the `cwd` of a server", has_root));
+            cwd.or_else(|| reaches("server", spec.program()?, &spec.sandbox))
         }
         Reach::Provider(_)
         | Reach::Options(..)
@@ -142,6 +131,28 @@ fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
         | Reach::Commands(..)
         | Reach::Pages(_) => None,
     }
+}
+
+/// Returns a folder that does not mean one of the agent, wherever it points, unless a folder stands for that of the manifest.
+fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
+    let hint = match is_inside(path) {
+        true if has_root => return None,
+        true => "; hint: `--root DIR` names the folder that stands for that of the manifest",
+        false => "",
+    };
+    Some(format!("{}, {what}{hint}", path.display()))
+}
+
+/// Returns what a program is or reaches that is not the same for every process.
+fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String> {
+    // A name is looked for in PATH; what is between means another file in each folder.
+    let is_name = program.components().count() == 1 && is_inside(program);
+    let is_own = is_carried(program) && is_inside(program);
+    if !is_name && !is_own && !is_place(program) {
+        return Some(format!("{}, the program of a {whose}", program.display()));
+    }
+    let wrong = sandbox.read.iter().chain(&sandbox.write).find(|path| !is_place(path))?;
+    Some(format!("{}, what the program of a {whose} reaches", wrong.display()))
 }
 
 /// True if a path means the same for every process: below these folders, none does.

@@ -196,49 +196,60 @@ impl Carried {
 
     /// Programs beside the manifest go along; the bytes of others are pinned as the manifest said, before it was prepared.
     fn programs(&mut self, made: &mut Manifest, told: &Manifest, folder: Option<&Path>) -> Result<(), Error> {
-        for tool in &mut made.process_tools {
+        let mut told = told.clone();
+        for tool in made.programs_mut() {
+            let (whose, binary) = (&tool.whose, &mut *tool.path);
             let absolute =
                 tool.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_file());
-            self.needed.extend(
-                absolute.map(|path| format!("{}, in the command line of the tool {}", path.display(), tool.name)),
-            );
+            self.needed.extend(absolute.map(|path| format!("{}, in the command line of {whose}", path.display())));
             let reached = tool.sandbox.read.iter().chain(&tool.sandbox.write);
-            self.needed.extend(reached.map(|path| format!("{}, for the tool {}", path.display(), tool.name)));
-            if tool.binary.is_relative() && tool.binary.components().count() > 1 {
+            self.needed.extend(reached.map(|path| format!("{}, for {whose}", path.display())));
+            if binary.is_relative() && binary.components().count() > 1 {
                 // It was carried here, and lies in a folder that goes along.
                 continue;
             }
-            if !folder.is_some_and(|folder| tool.binary.starts_with(folder)) {
-                self.needed.push(format!("{}, the program of the tool {}", tool.binary.display(), tool.name));
-                let said = told.process_tools.iter().find(|it| it.name == tool.name);
-                tool.sha256 = said.and_then(|it| it.sha256.clone());
+            if !folder.is_some_and(|folder| binary.starts_with(folder)) {
+                self.needed.push(format!("{}, the program of {whose}", binary.display()));
+                let said = told.programs_mut().find(|it| it.field == tool.field);
+                *tool.sha256 = said.and_then(|it| it.sha256.clone());
                 continue;
             }
-            let real = tool.binary.canonicalize().map_err(|error| storage("find", &tool.binary, error))?;
+            let real = binary.canonicalize().map_err(|error| storage("find", binary, error))?;
             let (sha256, size) = digest_of(&real)?;
             if tool.sha256.as_deref().is_some_and(|pinned| pinned != sha256) {
-                let message = format!("the program of the tool {} was changed: {}", tool.name, tool.binary.display());
+                let message = format!("the program of {whose} was changed: {}", binary.display());
                 return Err(Error::new(ErrorKind::Pull, message));
             }
-            let name = tool.binary.file_name().unwrap_or_default().to_string_lossy();
-            let path = format!("{TOOLS}/{}/{name}", tool.name);
-            tool.binary = PathBuf::from(&path);
+            let name = binary.file_name().unwrap_or_default().to_string_lossy();
+            let path = format!("{TOOLS}/{}/{name}", tool.folder);
+            *binary = PathBuf::from(&path);
             self.files.push((FileSource::File(real), ListedFile { path, size, executable: true }));
         }
         Ok(())
     }
 
-    /// Folders of toolboxes stay; they are told relative to the manifest, whose folder is another one where it arrives.
+    /// Folders of toolboxes and servers stay; they are told relative to the manifest, whose folder is another one where it arrives.
     fn roots(&mut self, made: &mut Manifest, folder: Option<&Path>) {
         for agent in &mut made.agents {
             for toolbox in &mut agent.toolboxes {
                 let ToolboxChoice::Spec(spec) = toolbox else { continue };
                 let Some(root) = &mut spec.root else { continue };
                 self.needed.push(format!("{}, the folder of the toolbox {}", root.display(), spec.name));
-                if let Some(inner) = folder.and_then(|folder| root.strip_prefix(folder).ok()) {
-                    *root = Path::new(".").join(inner);
-                }
+                relative(root, folder);
             }
         }
+        for (name, spec) in &mut made.mcp.servers {
+            if let Some(cwd) = &mut spec.cwd {
+                self.needed.push(format!("{}, the folder of the server {name}", cwd.display()));
+                relative(cwd, folder);
+            }
+        }
+    }
+}
+
+/// Tells a folder relative to that of the manifest, if it is in it.
+fn relative(path: &mut PathBuf, folder: Option<&Path>) {
+    if let Some(inner) = folder.and_then(|folder| path.strip_prefix(folder).ok()) {
+        *path = Path::new(".").join(inner);
     }
 }

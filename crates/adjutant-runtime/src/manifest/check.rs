@@ -5,6 +5,7 @@ mod agents;
 mod form;
 mod model;
 mod place;
+mod server;
 mod skill;
 mod tool;
 
@@ -72,6 +73,7 @@ pub(super) fn check(
     place::secrets(&mut check, tree);
     place::check(&mut check, manifest, at);
     tool::check(&mut check, manifest, at);
+    server::check(&mut check, manifest, at);
     agent::check(&mut check, manifest, at);
     agents::check(&mut check, manifest, at);
 }

@@ -1,10 +1,10 @@
-//! The variables of the environment that models, stores and peers need: names, never values.
+//! The variables of the environment that models, stores, peers and servers need: names, never values.
 
 use std::collections::BTreeSet;
 
 use adjutant_providers::Provider;
 
-use super::Manifest;
+use super::{Manifest, ServerSpec, vars};
 
 /// The variable that names the model that is taken when none is named.
 const USUAL: &str = "ADJUTANT_MODEL";
@@ -28,6 +28,8 @@ pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
         names.insert(USUAL.to_owned());
     }
     names.extend(manifest.peers.iter().filter_map(|peer| peer.token_variable.clone()));
+    let texts = manifest.mcp.servers.values().flat_map(ServerSpec::texts);
+    names.extend(texts.filter_map(|text| vars::names(text).ok()).flatten());
     names.extend(manifest.sessions.store.url_variable.clone());
     names.into_iter().collect()
 }

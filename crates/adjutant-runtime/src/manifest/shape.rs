@@ -11,7 +11,7 @@ use super::{
 /// The fields that only a file has.
 pub(super) const FILE_FIELDS: [&str; 2] = ["extends", "include"];
 /// The fields of a manifest.
-pub(super) const MANIFEST_FIELDS: [&str; 19] = [
+pub(super) const MANIFEST_FIELDS: [&str; 20] = [
     "adjutant",
     "name",
     "description",
@@ -21,6 +21,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 19] = [
     "providers",
     "models",
     "process_tools",
+    "mcp",
     "peers",
     "skill_folders",
     "data",

@@ -1,24 +1,50 @@
 //! Variables in texts: `${NAME}`, `${NAME:-default}`, and `$$` for a dollar sign.
 
+use std::cell::RefCell;
+
 use super::{
     node::{Content, Form, Map, Mark, Node, Scalar},
     problem::{Problem, Problems, quoted},
+    server::LATE,
 };
 
 /// The source of the values of variables.
-pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Puts variables into every text of a tree; keys stay as they are. What cannot be is taken out.
 pub(super) fn expand(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) {
     // The root is a mapping.
-    let _ = fill(node, lookup, problems);
+    let _ = fill(node, Level::Root, lookup, problems);
+}
+
+/// The place of a value, as far as variables stay there.
+#[derive(Clone, Copy)]
+enum Level {
+    Root,
+    Mcp,
+    Servers,
+    Server,
+    Below,
+}
+
+impl Level {
+    /// The place below a key; none if variables stay as they are there.
+    fn below(self, key: &str) -> Option<Self> {
+        match (self, key) {
+            (Self::Root, "mcp") => Some(Self::Mcp),
+            (Self::Mcp, "servers") => Some(Self::Servers),
+            (Self::Servers, _) => Some(Self::Server),
+            (Self::Server, key) if LATE.contains(&key) => None,
+            _ => Some(Self::Below),
+        }
+    }
 }
 
 /// True if the node stays.
-fn fill(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
+fn fill(node: &mut Node, level: Level, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
     let mark = node.mark.clone();
     match &mut node.content {
-        Content::Scalar(scalar) if scalar.text.contains('$') => match expanded(&scalar.text, lookup) {
+        Content::Scalar(scalar) if scalar.text.contains('$') => match expanded(&scalar.text, Credentials::Refused, lookup) {
             Ok(text) => {
                 let form = if scalar.form == Form::Plain { Form::Expanded } else { Form::Filled };
                 *scalar = Scalar { text, form };
@@ -29,14 +55,48 @@ fn fill(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
             }
         },
         Content::Scalar(_) => {}
-        Content::List(items) => items.retain_mut(|item| fill(item, lookup, problems)),
+        Content::List(items) => items.retain_mut(|item| fill(item, Level::Below, lookup, problems)),
         Content::Map(Map { entries, spoiled }) => entries.retain_mut(|(key, value)| {
-            let stays = fill(value, lookup, problems);
+            let stays = level.below(&key.text).is_none_or(|level| fill(value, level, lookup, problems));
             spoiled.extend((!stays).then(|| key.text.clone()));
             stays
         }),
     }
     true
+}
+
+/// True if a text holds a variable.
+pub(crate) fn has_any(text: &str) -> bool {
+    text.contains("${")
+}
+
+/// The names of the variables of a text.
+///
+/// # Errors
+/// Why one is none, and what helps.
+pub(crate) fn names(text: &str) -> Result<Vec<String>, (String, Option<String>)> {
+    let names = RefCell::new(Vec::new());
+    let note = |name: &str| {
+        names.borrow_mut().push(name.to_owned());
+        Some(String::new())
+    };
+    filled(text, &note)?;
+    Ok(names.into_inner())
+}
+
+/// A text with its variables put in; they may be credentials.
+///
+/// # Errors
+/// Why one cannot be, and what helps.
+pub(crate) fn filled(text: &str, lookup: Lookup<'_>) -> Result<String, (String, Option<String>)> {
+    expanded(text, Credentials::Taken, lookup).map_err(|wrong| (wrong.message, wrong.hint))
+}
+
+/// What becomes of variables that are called as credentials.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Credentials {
+    Refused,
+    Taken,
 }
 
 /// True if a variable of this name holds a credential, as far as its name tells.
@@ -70,7 +130,7 @@ struct Wrong {
     hint: Option<String>,
 }
 
-fn expanded(text: &str, lookup: Lookup<'_>) -> Result<String, Wrong> {
+fn expanded(text: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<String, Wrong> {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once('$') {
         let at = text.len() - rest.len() + before.len();
@@ -83,7 +143,7 @@ fn expanded(text: &str, lookup: Lookup<'_>) -> Result<String, Wrong> {
                 let hint = Some("`$$` stands for a dollar sign".to_owned());
                 return Err(Wrong { at, message: "a variable does not end: `}` is missing".to_owned(), hint });
             };
-            out.push_str(&value(inner, lookup).map_err(|(message, hint)| Wrong { at, message, hint })?);
+            out.push_str(&value(inner, credentials, lookup).map_err(|(message, hint)| Wrong { at, message, hint })?);
             rest = after;
         } else {
             out.push('$');
@@ -95,7 +155,7 @@ fn expanded(text: &str, lookup: Lookup<'_>) -> Result<String, Wrong> {
 }
 
 /// The value of what stands between the braces.
-fn value(inner: &str, lookup: Lookup<'_>) -> Result<String, (String, Option<String>)> {
+fn value(inner: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<String, (String, Option<String>)> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
@@ -104,7 +164,7 @@ fn value(inner: &str, lookup: Lookup<'_>) -> Result<String, (String, Option<Stri
         let hint = "the forms are `${NAME}` and `${NAME:-default}`; `$$` stands for a dollar sign".to_owned();
         return Err((format!("no variable can be called {}", quoted(name)), Some(hint)));
     }
-    if is_credential(name) {
+    if credentials == Credentials::Refused && is_credential(name) {
         let hint = "name the variable in `key_variables` of a provider, or as `url_variable` of a store".to_owned();
         return Err((format!("a manifest holds no credentials, and the variable {name} is called as one"), Some(hint)));
     }

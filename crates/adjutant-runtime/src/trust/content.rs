@@ -62,13 +62,13 @@ pub(super) fn digest(
         data.file = pinned(&data.file).map_or_else(|| hashed.file(&data.file), Ok)?.into();
     }
     let mut scripts = Vec::new();
-    for tool in &mut meant.process_tools {
-        let pinned = pin_program(FileKind::Tool, &tool.binary).map(|it| (it.sha256, it.bytes));
-        tool.sha256 = Some(hashed.count(pinned)?.into());
-        if let Some(inner) = carried(&tool.binary, own).filter(|_| of == Of::Agent) {
-            tool.binary = inner.to_owned();
+    for program in meant.programs_mut() {
+        let pinned = pin_program(FileKind::Tool, program.path).map(|it| (it.sha256, it.bytes));
+        *program.sha256 = Some(hashed.count(pinned)?.into());
+        if let Some(inner) = carried(program.path, own).filter(|_| of == Of::Agent) {
+            *program.path = inner.to_owned();
         }
-        for word in &tool.args {
+        for word in program.args {
             scripts.extend(hashed.word(word)?);
         }
     }

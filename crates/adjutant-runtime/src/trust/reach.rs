@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::{
     Manifest,
     manifest::{
-        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, MemorySpec, NamedContext, NotesSpec, OptionsSpec,
-        PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
+        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, McpSpec, MemorySpec, NamedContext, NotesSpec, OptionsSpec,
+        PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, ServerSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
     },
 };
 
@@ -24,6 +24,8 @@ pub(crate) enum Reach<'a> {
     Root(&'a Path),
     /// A program.
     Program(&'a ProcessTool),
+    /// A server, by its name.
+    Server(&'a str, &'a ServerSpec),
     /// Any command that a model asks for: the agent, and what its rules allow.
     Commands(&'a str, Option<&'a RulesSpec>),
     /// Any public page of the web: the agent.
@@ -50,6 +52,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         providers,
         models: _,
         process_tools,
+        mcp: McpSpec { servers },
         peers,
         skill_folders,
         data,
@@ -73,6 +76,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
     all.extend(url_variable.as_deref().map(Reach::Database));
     all.extend(providers.iter().map(Reach::Provider));
     all.extend(process_tools.iter().map(Reach::Program));
+    all.extend(servers.iter().map(|(name, spec)| Reach::Server(name, spec)));
     all.extend(peers.iter().map(Reach::Peer));
     agents.iter().for_each(|it| agent(it, &mut all));
     all

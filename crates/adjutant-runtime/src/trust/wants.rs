@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    manifest::{Manifest, OptionsSpec, PeerSpec, ProcessTool, SandboxSpec},
+    manifest::{Manifest, OptionsSpec, PeerSpec, ProcessTool, SandboxSpec, ServerSpec},
     provenance::{FileKind, PinnedFile},
     wants::{Want, WantKind, Wants},
     workspace::Workspace,
@@ -140,7 +140,13 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
             Some(Want::new(WantKind::File, format!("{}, for agents", shown(path))))
         }
         Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
-        Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest, own))),
+        Reach::Program(tool) => {
+            let ProcessTool { name, binary, args, environment, sandbox, .. } = tool;
+            let variables = manifest.environment.iter().chain(environment).collect();
+            let whose = format!("tool {name}");
+            Some(Want::new(WantKind::Program, command((binary, args), &whose, sandbox, variables, own)))
+        }
+        Reach::Server(name, spec) => Some(server(name, spec, own)),
         Reach::Commands(agent, rules) => {
             let rules = match rules {
                 Some(rules) => format!("by the rules {}", json!(rules)),
@@ -175,13 +181,45 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
     }
 }
 
+/// A server with all that is said of it; variables stand as they are named.
+fn server(name: &str, spec: &ServerSpec, own: &Path) -> Want {
+    let ServerSpec { command: program, args, env, cwd, sandbox, sha256: _, url, headers, auth, trusted, .. } = spec;
+    let believed = if *trusted { ", whose word on its tools is taken" } else { "" };
+    match (program, url) {
+        (Some(program), _) => {
+            let whose = match cwd {
+                Some(cwd) => format!("server {name} in {}", shown(cwd)),
+                None => format!("server {name}"),
+            };
+            let text = self::command((program, args), &whose, sandbox, env.iter().collect(), own);
+            Want::new(WantKind::Program, text + believed)
+        }
+        (None, url) => {
+            let mut text = format!("{}, as the server {name}", plain(url.as_deref().unwrap_or_default()));
+            if !headers.is_empty() {
+                text += &format!(", with the headers {}", json!(headers));
+            }
+            if !auth.token_command.is_empty() {
+                text += &format!(", with the token that the program {} prints", json!(auth.token_command));
+            }
+            Want::new(WantKind::Address, text + believed)
+        }
+    }
+}
+
 /// A program with all its words and its environment.
-fn command(tool: &ProcessTool, manifest: &Manifest, own: &Path) -> String {
+fn command(
+    (program, args): (&Path, &[Arc<str>]),
+    whose: &str,
+    sandbox: &SandboxSpec,
+    variables: BTreeMap<&String, &String>,
+    own: &Path,
+) -> String {
     // One that was carried along is the same wherever its agent is kept.
-    let mut text = quoted(content::carried(&tool.binary, own).unwrap_or(&tool.binary));
-    tool.args.iter().for_each(|word| text += &format!(" {}", Value::from(&**word)));
-    text += &format!(", as the tool {}", tool.name);
-    let SandboxSpec { read, write, network, danger_without_any } = &tool.sandbox;
+    let mut text = quoted(content::carried(program, own).unwrap_or(program));
+    args.iter().for_each(|word| text += &format!(" {}", Value::from(&**word)));
+    text += &format!(", as the {whose}");
+    let SandboxSpec { read, write, network, danger_without_any } = sandbox;
     for (may, paths) in [("reads", read), ("changes", write)] {
         paths.iter().for_each(|path| text += &format!(", which {may} {}", shown(path)));
     }
@@ -191,7 +229,6 @@ fn command(tool: &ProcessTool, manifest: &Manifest, own: &Path) -> String {
     if *danger_without_any {
         text += ", without a sandbox";
     }
-    let variables: BTreeMap<_, _> = manifest.environment.iter().chain(&tool.environment).collect();
     for (n, (name, value)) in variables.into_iter().enumerate() {
         text += &format!("{}{name}={}", if n == 0 { ", with " } else { " " }, Value::from(&**value));
     }
@@ -211,9 +248,7 @@ fn address(value: &Value) -> Option<String> {
         (url, "") => url.to_owned(),
         (url, variable) => format!("{url}, or the address in {variable}"),
     };
-    // A letter of another script looks like one of a known host.
-    let mut text: String =
-        text.chars().flat_map(|c| if c.is_ascii() { vec![c] } else { c.escape_unicode().collect() }).collect();
+    let mut text = plain(&text);
     text += &format!(", as the provider {}", provider.name);
     match &provider.key_variables[..] {
         [] => {}
@@ -227,6 +262,11 @@ fn address(value: &Value) -> Option<String> {
         text += &format!(", with the headers {}", names.join(", "));
     }
     Some(text)
+}
+
+/// An address: a letter of another script looks like one of a known host.
+fn plain(address: &str) -> String {
+    address.chars().flat_map(|c| if c.is_ascii() { vec![c] } else { c.escape_unicode().collect() }).collect()
 }
 
 /// The links of a workspace that lead out of it, or nowhere; says whether all of it was looked at.

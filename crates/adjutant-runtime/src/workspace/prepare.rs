@@ -126,8 +126,8 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
     manifest.skill_folders.iter_mut().for_each(&mut change);
     manifest.data.iter_mut().for_each(|data| change(&mut data.file));
     // Programs stay where they are, but for those that were carried along in a file.
-    let tools = manifest.process_tools.iter_mut().filter(|tool| is_carried(&tool.binary));
-    tools.for_each(|tool| change(&mut tool.binary));
+    let programs = manifest.programs_mut().filter(|program| is_carried(program.path));
+    programs.for_each(|program| change(program.path));
 }
 
 /// A workspace that is being made.
@@ -227,16 +227,17 @@ impl Making<'_> {
 
     /// Pins the programs, which stay where they are: they need what lies beside them.
     fn programs(&mut self, manifest: &mut Manifest, host: &Path) -> Result<(), Error> {
-        for tool in &mut manifest.process_tools {
+        for program in manifest.programs_mut() {
             self.copier.go_on()?;
-            let pinned = pin_program(FileKind::Tool, &tool.binary)?;
-            if let Some(wanted) = tool.sha256.as_deref().filter(|wanted| !wanted.eq_ignore_ascii_case(&pinned.sha256)) {
-                let path = tool.binary.display();
-                let message = format!("{path} is not what was pinned for the tool {}: {wanted}", tool.name);
+            let pinned = pin_program(FileKind::Tool, program.path)?;
+            let wanted = program.sha256.as_deref().filter(|wanted| !wanted.eq_ignore_ascii_case(&pinned.sha256));
+            if let Some(wanted) = wanted {
+                let path = program.path.display();
+                let message = format!("{path} is not what was pinned for {}: {wanted}", program.whose);
                 return Err(Error::new(ErrorKind::Pull, message));
             }
             // So whoever calls it holds it to the same bytes.
-            tool.sha256 = Some(pinned.sha256.as_str().into());
+            *program.sha256 = Some(pinned.sha256.as_str().into());
             if !self.files.contains(&pinned) {
                 self.files.push(pinned);
             }

@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 30] = [
+const TABLES: [(&str, &str); 34] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -29,6 +29,10 @@ const TABLES: [(&str, &str); 30] = [
     ("`reflections`", "ReflectionSpec"),
     ("`process_tools`", "ProcessTool"),
     ("`process_tools.sandbox`", "SandboxSpec"),
+    ("`mcp`", "McpSpec"),
+    ("`mcp.servers`", "ServerSpec"),
+    ("`mcp.servers.auth`", "AuthSpec"),
+    ("Choices: `revision`", "ProtocolRevision"),
     ("`peers`", "PeerSpec"),
     ("`data`", "DataSpec"),
     ("`sessions`", "SessionSpec"),

@@ -190,6 +190,43 @@ const WRONG: &[(&str, &str)] = &[
         "name: a\nprefix: x\nenvironment: {PATH: /bin, ADJUTANT_X: y, MY_TOKEN: z, 'A-B': c, DB_PASSWORD_FILE: d, HOME: e}\n",
     ),
     ("a credential", "name: a\nprefix: x\nenvironment: {WHERE: sk-abcdefghijklmnopqrstuvwxyz}\n"),
+    // Servers.
+    (
+        "servers that are nothing, or two things",
+        "name: a\ntoolboxes: [w, x, y, z]\nmcp:\n  servers:\n    w: {command: sh, headers: {A: b}, auth: {scopes: ['a b']}}\n    x: {}\n    \
+         y: {command: sh, url: 'https://x.example/mcp'}\n    z: {url: 'https://x.example/mcp', args: [a], env: {A: b}, cwd: docs, sandbox: {network: true}}\n",
+    ),
+    (
+        "servers that are called as something else",
+        "name: a\ntoolboxes: [files]\nmcp: {servers: {files: {command: sh}, 'a b': {command: sh}}}\n",
+    ),
+    (
+        "a server that is wrong",
+        "name: a\ntoolboxes: [x]\nmcp:\n  servers:\n    x: {command: ./none, cwd: none, sha256: ABC, prefix: a.b, tools: [], timeout: 0s, \
+         env: {HOME: x, ADJUTANT_X: y, 'A-B': c}, sandbox: {write: [none]}}\n",
+    ),
+    (
+        "a server of no revision",
+        "name: a\ntoolboxes: [x]\nmcp: {servers: {x: {command: sh, revision: '2025-11-26', comand: sh}}}\n",
+    ),
+    (
+        "addresses that no server has",
+        "name: a\ntoolboxes: [v, w, x, y]\nmcp:\n  servers:\n    v: {url: mcp.example.org}\n    w: {url: 'ftp://x.example'}\n    \
+         x: {url: 'https://u:p@x.example/mcp'}\n    y: {url: 'https://', auth: {token_command: [''], client_secret_variable: 1x}}\n",
+    ),
+    (
+        "credentials of servers",
+        "name: a\ntoolboxes: [x, y]\nmcp:\n  servers:\n    x: {command: sh, args: [--key=sk-abcdefghijklmnopqrstuvwxyz], env: {MY_TOKEN: abc}}\n    \
+         y: {url: 'https://x.example/mcp', headers: {Authorization: Bearer abc, 'a b': c}}\n",
+    ),
+    (
+        "variables of servers",
+        "name: a\ntoolboxes: [x]\nmcp: {servers: {x: {command: sh, args: ['${A', '${1x}'], env: {B: '${B'}}}}\n",
+    ),
+    (
+        "a server by another name",
+        "name: a\ntoolboxes: [docs, {name: isues}]\nmcp: {servers: {doc: {command: sh}, issues: {url: 'https://x.example/mcp'}}}\n",
+    ),
     // Stores.
     (
         "a board among lines",

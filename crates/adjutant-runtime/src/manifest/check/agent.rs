@@ -133,7 +133,9 @@ fn toolboxes(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, 
     for (n, choice) in agent.toolboxes.iter_mut().enumerate() {
         let name = Arc::clone(choice.name());
         let known = &check.around.parts;
-        check.known(&name, TOOLBOXES.into_iter().chain(names_of(&known.toolboxes)), place(n), "toolbox");
+        let servers = manifest.mcp.servers.keys().map(|name| &**name);
+        let names = TOOLBOXES.into_iter().chain(names_of(&known.toolboxes)).chain(servers);
+        check.known(&name, names, place(n), "toolbox");
         let lacks = match &*name {
             "board" if manifest.board.is_none() => "`board` of the manifest",
             name if known.toolboxes.contains(name) => "",

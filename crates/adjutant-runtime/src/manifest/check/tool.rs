@@ -1,6 +1,6 @@
 //! Tools that are programs.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use adjutant_llm::Schema;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn one(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
         at.key("description"),
         "a model cannot use what has no description",
     );
-    binary(check, tool, at.key("binary"));
+    binary(check, &mut tool.binary, at.key("binary"));
     parameters(check, tool, at);
     for (n, word) in tool.args.iter().enumerate() {
         check.must(!word.contains('\0'), at.key("args").item(n), "a word of a command holds no zero byte");
@@ -45,23 +45,24 @@ fn one(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
     sandbox(check, &mut tool.sandbox, at.key("sandbox"));
 }
 
-fn binary(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
-    match path::program(&at.mark.source.folder, &tool.binary) {
+/// A program; its path becomes absolute, unless it is a bare name.
+pub(super) fn binary(check: &mut Check<'_>, binary: &mut PathBuf, at: At<'_>) {
+    match path::program(&at.mark.source.folder, binary) {
         Ok(real) => {
             let is_name = !real.is_absolute();
-            tool.binary = real;
+            *binary = real;
             if let Some(folders) = check.around.path.as_deref().filter(|_| is_name)
-                && !path::is_in(folders, &tool.binary)
+                && !path::is_in(folders, binary)
             {
-                check.warn(at.mark, format!("no folder of PATH has the program {}", shown(&tool.binary)));
+                check.warn(at.mark, format!("no folder of PATH has the program {}", shown(binary)));
             }
         }
-        Err(message) => check.tell(at, format!("{}: {message}", shown(&tool.binary))),
+        Err(message) => check.tell(at, format!("{}: {message}", shown(binary))),
     }
 }
 
 /// What there is beyond a sandbox; paths become absolute.
-fn sandbox(check: &mut Check<'_>, spec: &mut SandboxSpec, at: At<'_>) {
+pub(super) fn sandbox(check: &mut Check<'_>, spec: &mut SandboxSpec, at: At<'_>) {
     let SandboxSpec { read, write, network, danger_without_any } = spec;
     let is_widened = !read.is_empty() || !write.is_empty() || *network;
     let message = "`danger_without_any` is a word that there is no sandbox: nothing else can be said of it";

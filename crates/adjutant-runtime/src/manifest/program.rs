@@ -1,0 +1,48 @@
+//! The programs that a manifest names, of tools and of servers alike.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{Manifest, SandboxSpec};
+
+/// A program that a manifest names.
+pub(crate) struct ProgramMut<'a> {
+    /// Whose it is, as `the tool count`.
+    pub(crate) whose: String,
+    /// The field that names it.
+    pub(crate) field: String,
+    /// The name of its folder, if it is carried along.
+    pub(crate) folder: String,
+    pub(crate) path: &'a mut PathBuf,
+    pub(crate) args: &'a [Arc<str>],
+    pub(crate) sandbox: &'a SandboxSpec,
+    pub(crate) sha256: &'a mut Option<Arc<str>>,
+}
+
+impl Manifest {
+    /// Each program, but for those that only a variable tells.
+    pub(crate) fn programs_mut(&mut self) -> impl Iterator<Item = ProgramMut<'_>> {
+        let tools = self.process_tools.iter_mut().map(|tool| ProgramMut {
+            whose: format!("the tool {}", tool.name),
+            field: format!("process_tools.{}.binary", tool.name),
+            folder: tool.name.to_string(),
+            path: &mut tool.binary,
+            args: &tool.args,
+            sandbox: &tool.sandbox,
+            sha256: &mut tool.sha256,
+        });
+        let servers = self.mcp.servers.iter_mut().filter(|(_, spec)| spec.program().is_some());
+        let servers = servers.filter_map(|(name, spec)| {
+            Some(ProgramMut {
+                whose: format!("the server {name}"),
+                field: format!("mcp.servers.{name}.command"),
+                // A name of a tool has no dot.
+                folder: format!("mcp.{name}"),
+                path: spec.command.as_mut()?,
+                args: &spec.args,
+                sandbox: &spec.sandbox,
+                sha256: &mut spec.sha256,
+            })
+        });
+        tools.chain(servers)
+    }
+}
