@@ -145,12 +145,18 @@ impl Expansion {
         let timeout = seconds.map(|it| quote!(timeout: ::core::option::Option::Some(#it),));
         let max_output = options.max_output.iter();
         let max_output = max_output.map(|bytes| quote!(max_output: ::core::option::Option::Some(#bytes),));
+        let said = options.hints.iter().map(|(hint, is)| quote!(#hint: ::core::option::Option::Some(#is)));
+        let hints = (!options.hints.is_empty()).then(|| {
+            quote! {
+                hints: #root::ToolHints { #(#said,)* ..::core::default::Default::default() },
+            }
+        });
         quote! {
             fn spec(&self) -> #root::ToolSpec {
                 static SCHEMA: #root::__macro::SchemaCell = #root::__macro::SchemaCell::new();
                 let schema = SCHEMA.get_or_init(#root::__macro::schema::<__AdjutantArguments>);
                 #root::ToolSpec {
-                    #(#title)* #(#replay)* #sequential #approval #(#timeout)* #(#max_output)*
+                    #(#title)* #(#replay)* #sequential #approval #(#timeout)* #(#max_output)* #hints
                     ..#root::ToolSpec::new(#name, #description, ::core::clone::Clone::clone(schema))
                 }
             }

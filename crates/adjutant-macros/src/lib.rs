@@ -41,6 +41,7 @@ use proc_macro::TokenStream;
 /// | `max_output = 16_000` | how many bytes of text of a result the model is shown |
 /// | `rewrite = path` | `fn(Value) -> Value` that changes raw arguments before they are validated |
 /// | `deny_unknown_fields` | arguments that the tool does not have are refused |
+/// | `reads_only`, `destructive`, `idempotent`, `open_world` | what people and rules are told of a call, see `ToolHints`; each also as `… = false` |
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(options.into(), item.into(), "::adjutant_tool").into()

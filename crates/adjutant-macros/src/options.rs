@@ -4,12 +4,14 @@ use std::{num::ParseIntError, str::FromStr};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::format_ident;
-use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser, spanned::Spanned};
+use syn::{
+    Error, LitBool, LitInt, LitStr, Path, Result, Token, meta::ParseNestedMeta, parse::Parser, spanned::Spanned,
+};
 
 use crate::nearest::nearest;
 
 /// The known options.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 14] = [
     "name",
     "title",
     "replay",
@@ -20,6 +22,10 @@ const KNOWN: [&str; 10] = [
     "max_output",
     "rewrite",
     "deny_unknown_fields",
+    "reads_only",
+    "destructive",
+    "idempotent",
+    "open_world",
 ];
 /// The replay classes and their variants.
 const CLASSES: [(&str, &str); 4] =
@@ -39,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) max_output: Option<usize>,
     pub(crate) rewrite: Option<Path>,
     pub(crate) deny_unknown_fields: bool,
+    /// The hints that are given: a field of `ToolHints` and its value.
+    pub(crate) hints: Vec<(Ident, bool)>,
 }
 
 impl Options {
@@ -70,6 +78,10 @@ impl Options {
             "max_output" => self.max_output = Some(at_least_one(&meta.value()?.parse()?, "byte of output")?),
             "rewrite" => self.rewrite = Some(meta.value()?.parse()?),
             "deny_unknown_fields" => self.deny_unknown_fields = true,
+            "reads_only" | "destructive" | "idempotent" | "open_world" => {
+                let given = meta.input.peek(Token![=]).then(|| meta.value()?.parse::<LitBool>()).transpose()?;
+                self.hints.push((format_ident!("{key}"), given.is_none_or(|it| it.value)));
+            }
             unknown => {
                 let hint = match nearest(unknown, &KNOWN) {
                     Some(near) => format!("did you mean `{near}`?"),

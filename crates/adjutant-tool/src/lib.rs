@@ -29,7 +29,7 @@ pub use error::{ToolError, ToolErrorKind};
 pub use guard::Guard;
 pub use output::{IntoOutput, Json};
 pub use reentry::{Cut, Entered, Reentry};
-pub use spec::{Approval, Replay, ToolSpec};
+pub use spec::{Approval, Replay, ToolHints, ToolSpec};
 pub use tool::{ErasedTool, Tool, external_tool, tool_fn};
 pub use toolbox::{Toolbox, Tools, toolbox_fn};
 pub use toolset::{Bound, Toolset};

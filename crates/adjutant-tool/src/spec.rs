@@ -25,6 +25,32 @@ pub struct ToolSpec {
     pub external: bool,
     /// The largest number of bytes of a result's text that the model is shown, instead of the run's own limit.
     pub max_output: Option<usize>,
+    /// The JSON schema that `details` of a good result fits; none by default. It is for people and programs: the model
+    /// is not shown it, and no result is checked against it.
+    pub output_schema: Option<Arc<Value>>,
+    /// What a call does to the world, as people who are asked about it are told; nothing by default.
+    pub hints: ToolHints,
+}
+
+/// What the author of a tool says of its calls, for people who are asked about one and for rules.
+///
+/// Said by the tool's author: of a stranger's tool nothing of it is believed, and nothing runs because of it. What may run
+/// again after a crash is said by [`Replay`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolHints {
+    /// True if a call changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_only: Option<bool>,
+    /// True if a call may delete or overwrite something; false if it only adds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// True if the same call twice changes nothing more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// True if a call reaches a world of which nobody here knows the bounds, as the web is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
 }
 
 /// The approval that a call needs before it runs.
@@ -69,6 +95,8 @@ impl ToolSpec {
             approval: Approval::Never,
             external: false,
             max_output: None,
+            output_schema: None,
+            hints: ToolHints::default(),
         }
     }
 

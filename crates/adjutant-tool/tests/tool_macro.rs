@@ -7,7 +7,8 @@ use std::{
 };
 
 use adjutant_tool::{
-    Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, llm::CallResult, schemars, serde, tool,
+    Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolHints, llm::CallResult, schemars,
+    serde, tool,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +51,7 @@ async fn tool_says_what_its_function_says() {
     assert_eq!((spec.name().as_str(), &*spec.decl.description), ("add", "Adds two whole numbers.\n\nExactly."));
     assert_eq!((spec.title.clone(), spec.replay, spec.sequential, spec.timeout), (None, Replay::Once, false, None));
     assert_eq!((spec.approval, spec.max_output, spec.external), (Approval::Never, None, false));
+    assert_eq!((spec.hints, spec.output_schema.clone()), (ToolHints::default(), None));
     assert!(Arc::ptr_eq(&spec.decl.schema, &ErasedTool::spec(&add).decl.schema));
     assert_eq!(text(add, r#"{"a": 9007199254740993, "b": "1"}"#).await, "9007199254740994");
     assert_eq!((add::run(1, 2), format!("{add:?}").as_str()), (3, "add"));
@@ -72,7 +74,10 @@ fn old_names(mut args: Value) -> Value {
     timeout_secs = 30,
     max_output = 4_000,
     rewrite = old_names,
-    deny_unknown_fields
+    deny_unknown_fields,
+    reads_only,
+    destructive = false,
+    open_world = true
 )]
 async fn search(query: String, limit: Option<u32>, #[serde(default)] tags: Vec<String>) -> String {
     format!("{query} {limit:?} {tags:?}")
@@ -84,6 +89,9 @@ async fn tool_takes_every_option() {
     assert_eq!((spec.name().as_str(), spec.title.as_deref()), ("web-search", Some("Search the web")));
     assert_eq!((spec.replay, spec.sequential, spec.timeout), (Replay::Pure, true, Some(Duration::from_secs(30))));
     assert_eq!((spec.approval, spec.max_output, spec.external), (Approval::Always, Some(4_000), false));
+    let hints =
+        ToolHints { reads_only: Some(true), destructive: Some(false), idempotent: None, open_world: Some(true) };
+    assert_eq!((spec.hints, spec.output_schema), (hints, None));
     assert_eq!(
         (&spec.decl.schema["required"], &spec.decl.schema["additionalProperties"]),
         (&json!(["query"]), &json!(false))
