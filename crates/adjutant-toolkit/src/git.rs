@@ -16,7 +16,7 @@ use serde::Deserialize;
 use crate::{
     Error, Sandbox,
     files::work,
-    sandbox::job::{Access, CommandEnd, CommandJob, OutputPipe},
+    sandbox::job::{Access, CommandEnd, CommandInput, CommandJob, OutputPipe},
     shell,
 };
 
@@ -117,7 +117,7 @@ impl Git {
             tmp: folder.path().to_owned(),
             folder: Some(folder),
             has_usual: true,
-            input: None,
+            input: CommandInput::None,
             is_split,
             environment: [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ATTR_NOSYSTEM", "1")]
                 .map(|(name, value)| (name.into(), value.into()))

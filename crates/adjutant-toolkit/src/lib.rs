@@ -36,7 +36,7 @@ pub use plan::Plan;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
 #[doc(hidden)]
-pub use sandbox::job::{Access, CommandEnd, CommandJob, OutputPipe};
+pub use sandbox::job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OutputPipe};
 #[cfg(all(feature = "shell", unix))]
 pub use sandbox::{Hosts, Network, Report, Sandbox, sandbox_helper};
 #[cfg(all(feature = "shell", unix))]

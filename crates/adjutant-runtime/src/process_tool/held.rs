@@ -8,7 +8,7 @@ use std::{
 };
 
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
-use adjutant_toolkit::{Access, CommandEnd, CommandJob, Network, OutputPipe, Sandbox};
+use adjutant_toolkit::{Access, CommandEnd, CommandInput, CommandJob, Network, OutputPipe, Sandbox};
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -145,7 +145,7 @@ fn job(plan: &ProgramPlan, words: &[String], line: Vec<u8>) -> CommandJob {
         folder: None,
         environment: plan.variables(Uuid::new_v4()),
         has_usual: false,
-        input: Some(line),
+        input: CommandInput::Bytes(line),
         is_split: true,
         limit: plan.timeout.min(FOREVER) + BEYOND,
     }

@@ -1,8 +1,9 @@
 //! A command to run in a sandbox, and how it ended.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitStatus, time::Duration};
+use std::{ffi::OsString, os::fd::OwnedFd, path::PathBuf, process::ExitStatus, time::Duration};
 
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 /// The most processes that a call may have, and the most threads of all of them.
 pub(crate) const PROCESSES: usize = 512;
@@ -29,12 +30,34 @@ pub struct CommandJob {
     pub environment: Vec<(OsString, OsString)>,
     /// True if the usual variables of a command are beneath its own.
     pub has_usual: bool,
-    /// What it is given to read; nothing by default.
-    pub input: Option<Vec<u8>>,
+    /// What it is given to read.
+    pub input: CommandInput,
     /// True if its error output is told apart from its output.
     pub is_split: bool,
     /// The time that it has.
     pub limit: Duration,
+}
+
+/// What a command is given to read.
+#[derive(Debug, Default)]
+pub enum CommandInput {
+    /// Nothing.
+    #[default]
+    None,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// What whoever asked writes, for as long as it runs: the ends of its input and of its output are handed over, and its
+    /// output is not read here.
+    Streamed(oneshot::Sender<CommandPipes>),
+}
+
+/// The ends of two pipes of a command.
+#[derive(Debug)]
+pub struct CommandPipes {
+    /// Leads to its input.
+    pub input: OwnedFd,
+    /// Comes from its output.
+    pub output: OwnedFd,
 }
 
 /// What a command may do with its root.

@@ -26,7 +26,7 @@ use super::{
     end::{self, CallMark, Census},
     helper,
     hosts::Hosts,
-    job::{Access, CommandEnd, CommandJob, OnEnd, OutputPipe, Sink},
+    job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OnEnd, OutputPipe, Sink},
     landlock, places,
     proxy::Proxy,
     watcher::WatchedGroup,
@@ -125,7 +125,7 @@ impl Live {
             (None, writer.try_clone().map_err(told)?)
         };
         let (line, gate, hosts) = gate(sandbox).map_err(told)?;
-        if hosts.is_some() && job.input.is_some() {
+        if hosts.is_some() && !matches!(job.input, CommandInput::None) {
             return Err("one with a list of hosts can be given no input".to_owned());
         }
         let began = Instant::now();
@@ -138,9 +138,18 @@ impl Live {
         let proxy = hosts.map(|(hosts, from)| Proxy::start(hosts, from)).transpose().map_err(told)?;
         let mut gate = File::from(gate);
         gate.write_all(b"\n").map_err(told)?;
-        let input = job.input.take().map(|bytes| Feed::new(gate, bytes)).transpose().map_err(told)?;
+        let (mut output, mut input) = (Some(output), None);
+        match std::mem::take(&mut job.input) {
+            CommandInput::None => {}
+            CommandInput::Bytes(bytes) => input = Some(Feed::new(gate, bytes).map_err(told)?),
+            CommandInput::Streamed(to) => {
+                let pipes = output.take().map(|output| CommandPipes { input: gate.into(), output: output.into() });
+                // Who asked may be gone: then the command reads and writes to nobody, and ends with the call.
+                let _ = pipes.map(|pipes| to.send(pipes));
+            }
+        }
         let census = Census::new(id, began);
-        let (output, _watched, _proxy) = (Some(output), watched, proxy);
+        let (_watched, _proxy) = (watched, proxy);
         Ok(Self { child, id, mark, census, held, output, errors, input, wake, began, _watched, _proxy })
     }
 
@@ -334,7 +343,7 @@ fn spawn(
         Access::Write => write.push(job.root.clone()),
     }
     write.extend([job.home.clone(), job.tmp.clone()]);
-    let usual = if job.input.is_some() { BEGIN_WITH_INPUT } else { BEGIN };
+    let usual = if matches!(job.input, CommandInput::None) { BEGIN } else { BEGIN_WITH_INPUT };
     let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("/bin/sh");
     let mut files = Vec::new();

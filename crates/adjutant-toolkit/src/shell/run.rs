@@ -21,7 +21,7 @@ use super::{
 use crate::{
     files::work,
     sandbox::{
-        job::{Access, CommandEnd, CommandJob, PROCESSES, THREADS},
+        job::{Access, CommandEnd, CommandInput, CommandJob, PROCESSES, THREADS},
         launch::Running,
     },
 };
@@ -184,7 +184,7 @@ impl RunCommand {
             folder: Some(tmp),
             environment: inner.environment.clone(),
             has_usual: true,
-            input: None,
+            input: CommandInput::None,
             is_split: false,
             limit,
         })
