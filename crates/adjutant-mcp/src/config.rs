@@ -1,6 +1,6 @@
 //! What is said of a server before it is reached.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant_toolkit::Sandbox;
 
@@ -18,10 +18,33 @@ pub struct ServerConfig {
     pub prefix: Option<Arc<str>>,
     /// The tools that are offered, under the server's own names; all of them by default.
     pub tools: Option<Vec<Arc<str>>>,
-    /// The time that it has to start; 30 s by default.
+    /// The time that it has to start and to list its tools, and that a call waits for it; 30 s by default.
     pub start_limit: Duration,
+    /// The time for which a call may hear nothing of it, neither an answer nor progress; 10 min by default.
+    pub silence_limit: Duration,
+    /// The time for which a question is answered that lives in its connection, as all of revision 2025-11-25 do; 5 min by
+    /// default.
+    pub answer_limit: Duration,
     /// The folders that it is told of as roots; none by default.
     pub roots: Vec<PathBuf>,
+}
+
+impl ServerConfig {
+    /// A server that is reached this way: its revision is detected, nothing that it says is believed, all of its tools are
+    /// offered.
+    pub fn new(transport: impl Into<Transport>) -> Self {
+        Self {
+            transport: transport.into(),
+            revision: Revision::default(),
+            trusted: false,
+            prefix: None,
+            tools: None,
+            start_limit: Duration::from_secs(30),
+            silence_limit: Duration::from_secs(600),
+            answer_limit: Duration::from_secs(300),
+            roots: Vec::new(),
+        }
+    }
 }
 
 /// The way to a server.
@@ -32,6 +55,9 @@ pub enum Transport {
     Stdio(StdioConfig),
     /// An address that takes requests: streamable HTTP.
     Http(HttpConfig),
+    /// A stream that a function makes, for tests without a process.
+    #[doc(hidden)]
+    Stream(StreamConfig),
 }
 
 /// A server that is a program.
@@ -51,6 +77,20 @@ pub struct StdioConfig {
     pub access: Access,
 }
 
+impl StdioConfig {
+    /// A program without arguments, which may read the folder that it begins in.
+    pub fn new(command: impl Into<PathBuf>, sandbox: Sandbox) -> Self {
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            sandbox,
+            access: Access::default(),
+        }
+    }
+}
+
 /// What a program may do with the folder that it begins in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
@@ -62,13 +102,25 @@ pub enum Access {
 }
 
 /// A server at an address.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpConfig {
     /// The address.
     pub url: Arc<str>,
     /// Headers of every request; their values are secrets, and not shown.
     pub headers: BTreeMap<Arc<str>, Arc<str>>,
 }
+
+impl HttpConfig {
+    /// A server at this address, without headers of its own.
+    pub fn new(url: impl Into<Arc<str>>) -> Self {
+        Self { url: url.into(), headers: BTreeMap::new() }
+    }
+}
+
+/// A server behind a stream that a function makes; for tests.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct StreamConfig(pub Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>);
 
 /// A revision of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -81,4 +133,36 @@ pub enum Revision {
     V2025_11_25,
     /// 2026-07-28: requests that stand for themselves; what a call needs is asked by its result.
     V2026_07_28,
+}
+
+impl From<StdioConfig> for Transport {
+    fn from(config: StdioConfig) -> Self {
+        Self::Stdio(config)
+    }
+}
+
+impl From<HttpConfig> for Transport {
+    fn from(config: HttpConfig) -> Self {
+        Self::Http(config)
+    }
+}
+
+impl From<StreamConfig> for Transport {
+    fn from(config: StreamConfig) -> Self {
+        Self::Stream(config)
+    }
+}
+
+/// The values of headers are secrets.
+impl fmt::Debug for HttpConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<_> = self.headers.keys().collect();
+        f.debug_struct("HttpConfig").field("url", &self.url).field("headers", &headers).finish()
+    }
+}
+
+impl fmt::Debug for StreamConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StreamConfig")
+    }
 }

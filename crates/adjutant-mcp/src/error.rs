@@ -37,6 +37,12 @@ impl Error {
         Self { kind, message: message.into(), source: None }
     }
 
+    /// The same failure in other words.
+    #[must_use]
+    pub(crate) fn saying(&self, message: impl Into<Arc<str>>) -> Self {
+        Self { message: message.into(), ..self.clone() }
+    }
+
     /// Sets what caused it.
     #[must_use]
     pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {

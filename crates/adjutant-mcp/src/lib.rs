@@ -2,8 +2,20 @@
 
 #![doc = include_str!("../README.md")]
 
+mod catalogue;
 mod config;
+mod connection;
+mod content;
 mod error;
+mod handler;
+mod http;
+mod input;
+mod server;
+mod stdio;
+mod tool;
 
+#[doc(hidden)]
+pub use config::StreamConfig;
 pub use config::{Access, HttpConfig, Revision, ServerConfig, StdioConfig, Transport};
 pub use error::{Error, ErrorKind};
+pub use server::McpServer;

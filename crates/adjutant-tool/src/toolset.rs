@@ -197,7 +197,8 @@ impl Toolset {
     }
 
     /// The same tools, with more warnings.
-    pub(crate) fn warn(&self, more: impl IntoIterator<Item = Warning>) -> Self {
+    #[must_use]
+    pub fn warn(&self, more: impl IntoIterator<Item = Warning>) -> Self {
         let warnings = self.warnings().iter().cloned().chain(more).collect();
         Self::of(self.iter().cloned(), warnings)
     }

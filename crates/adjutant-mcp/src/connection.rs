@@ -1,0 +1,214 @@
+//! A connection to a server: how it begins, and the requests on it.
+
+use std::{future::pending, pin::pin, sync::Arc};
+
+use adjutant_tool::CallContext;
+use rmcp::{
+    model::{
+        ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability, FormElicitationCapability,
+        Implementation, JsonObject, ProtocolVersion, RootsCapabilities, SamplingCapability, ServerResult,
+        TASKS_EXTENSION_ID, UrlElicitationCapability,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RequestHandle,
+        RoleClient, RunningService, ServiceError,
+    },
+    transport::async_rw::AsyncRwTransport,
+};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    Error, ErrorKind, Revision, Transport,
+    handler::{Desk, Handler},
+    http,
+    server::Plan,
+    stdio::{self, Bounded, Child, MAX_MESSAGE, Trace},
+};
+
+/// A connection to a server, as whoever sends requests sees it; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) is_legacy: bool,
+    desk: Arc<Desk>,
+    trace: Arc<Trace>,
+}
+
+/// What stands behind a connection; dropped, it ends.
+pub(crate) struct Line {
+    pub(crate) running: RunningService<RoleClient, Handler>,
+    pub(crate) child: Option<Child>,
+}
+
+/// Begins a connection.
+///
+/// # Errors
+/// `Unavailable` if there is nobody, `Unauthorised` if a token is wanted, `Protocol` if it does not speak the protocol, and
+/// those of its transport.
+pub(crate) async fn begin(
+    plan: &Arc<Plan>,
+    desk: Desk,
+    revision: Revision,
+    trace: &Arc<Trace>,
+) -> Result<(Connection, Line), Error> {
+    let desk = Arc::new(desk);
+    let handler = Handler { desk: Arc::clone(&desk), info: info(plan) };
+    let mode = mode(revision);
+    let (running, child) = match &plan.config.transport {
+        Transport::Stdio(config) => {
+            let (child, output, input) = stdio::start(config, trace).await?;
+            let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE + 1);
+            (handler.serve_with_lifecycle(transport, mode).await, Some(child))
+        }
+        Transport::Http(config) => (handler.serve_with_lifecycle(http::transport(config)?, mode).await, None),
+        Transport::Stream(config) => {
+            let (output, input) = tokio::io::split((config.0)());
+            let transport =
+                AsyncRwTransport::new(Bounded::new(output, trace), input).with_max_line_length(MAX_MESSAGE + 1);
+            (handler.serve_with_lifecycle(transport, mode).await, None)
+        }
+    };
+    let running = running.map_err(|error| refused(&error, trace))?;
+    let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
+    if !version.as_ref().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version)) {
+        let spoken = version.map_or("none".to_owned(), |version| version.to_string());
+        let message = format!("it speaks revision {}, which is not known here", crate::content::floor(&spoken, 64));
+        return Err(Error::new(ErrorKind::Protocol, message));
+    }
+    let is_legacy = version.is_some_and(|version| version.has_initialize());
+    let peer = running.peer().clone();
+    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace) }, Line { running, child }))
+}
+
+fn mode(revision: Revision) -> ClientLifecycleMode {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    match revision {
+        Revision::Detect => {
+            ClientLifecycleMode::Auto { preferred_versions, legacy_version: Some(ProtocolVersion::V_2025_11_25) }
+        }
+        Revision::V2025_11_25 => ClientLifecycleMode::Initialize,
+        Revision::V2026_07_28 => ClientLifecycleMode::Discover { preferred_versions },
+    }
+}
+
+fn info(plan: &Plan) -> ClientConfig {
+    let mut can = ClientCapabilities::default();
+    let elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::new());
+    can.elicitation = Some(elicitation.with_url(UrlElicitationCapability::new()));
+    can.sampling = Some(SamplingCapability::default());
+    can.roots = (!plan.config.roots.is_empty()).then(RootsCapabilities::default);
+    can.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())].into());
+    ClientConfig::new(can, Implementation::new("adjutant", env!("CARGO_PKG_VERSION")))
+        .with_protocol_version(ProtocolVersion::V_2025_11_25)
+}
+
+/// What a failed beginning means.
+fn refused(error: &ClientInitializeError, trace: &Trace) -> Error {
+    if error.is_authorization_required() || error.auth_challenge().is_some() {
+        return Error::new(ErrorKind::Unauthorised, "it wants a token; hint: `adjutant mcp login` gets one");
+    }
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            let why = trace.reason().unwrap_or("it closed the connection");
+            Error::new(ErrorKind::Unavailable, format!("{why} before it said which revision it speaks"))
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            Error::new(ErrorKind::Unavailable, format!("it cannot be reached: {}", short(&chain(&*error.error))))
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refused(fallback, trace),
+        ClientInitializeError::JsonRpcError(data) => {
+            Error::new(ErrorKind::Protocol, format!("it refused to begin: {}", short(&data.message)))
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let spoken: Vec<_> = server_supported.iter().take(8).map(ToString::to_string).collect();
+            Error::new(
+                ErrorKind::Protocol,
+                format!("it speaks none of our revisions, but {}", short(&spoken.join(", "))),
+            )
+        }
+        _ => Error::new(ErrorKind::Protocol, "it answered the first message with something else than the protocol has"),
+    }
+}
+
+/// An error with what caused it.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// The words of a server, cut to what an error shows.
+pub(crate) fn short(text: &str) -> &str {
+    crate::content::floor(text, 1_024)
+}
+
+impl Connection {
+    /// Sends a request and waits for its answer; dropped, the server is told that nobody waits any more.
+    pub(crate) async fn request(&self, request: ClientRequest) -> Result<ServerResult, ServiceError> {
+        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        Sent(Some(handle)).answer().await
+    }
+
+    /// Sends the request of a call: it hears of progress, and what the server asks meanwhile is asked through it.
+    ///
+    /// # Errors
+    /// `Timeout` if the server is silent for too long, and whatever becomes of the request.
+    pub(crate) async fn request_for(
+        &self,
+        cx: &CallContext,
+        request: ClientRequest,
+    ) -> Result<ServerResult, ServiceError> {
+        let _turn = if self.is_legacy { Some(self.desk.turn().await) } else { None };
+        let sending = self.desk.sending.lock().await;
+        let handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let open = self.desk.list(handle.id.clone(), handle.progress_token.clone(), cx.clone());
+        drop(sending);
+        let mut answer = pin!(Sent(Some(handle)).answer());
+        let limit = self.desk.plan.config.silence_limit;
+        loop {
+            let heard = open.heard();
+            let late = async {
+                match heard.checked_add(limit) {
+                    Some(late) => sleep_until(late).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                () = late => {}
+            }
+            if Instant::now().duration_since(open.heard()) >= limit {
+                return Err(ServiceError::Timeout { timeout: limit });
+            }
+        }
+    }
+
+    /// Why the connection ended, if it is known.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.trace.reason()
+    }
+}
+
+/// A request that was sent.
+struct Sent(Option<RequestHandle<RoleClient>>);
+
+impl Sent {
+    async fn answer(mut self) -> Result<ServerResult, ServiceError> {
+        let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
+        let answer = (&mut handle.rx).await;
+        self.0 = None;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else { return };
+        runtime.spawn(handle.cancel(Some("nobody waits for it any more".to_owned())));
+    }
+}

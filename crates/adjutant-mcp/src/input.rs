@@ -1,0 +1,91 @@
+//! What a server needs before it can go on: answers of people, of a model, and the roots.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_tool::{Answer, Ask, AskKind, CallContext, ToolError, ToolErrorKind};
+use rmcp::model::{ElicitRequestParams, InputRequest};
+use serde_json::{Value, json};
+
+use crate::{content::floor, server::Plan};
+
+/// The number of bytes of a question that are shown.
+const MAX_QUESTION: usize = 16 << 10;
+/// The largest number of bytes of an address that somebody is sent to.
+const MAX_URL: usize = 2_048;
+
+/// The answer to what a server asks, in the form of the protocol.
+///
+/// # Errors
+/// If it cannot be asked: nobody but the run knows of the key then.
+pub(crate) async fn answer(
+    cx: &CallContext,
+    key: &str,
+    request: &InputRequest,
+    plan: &Plan,
+    within: Option<Duration>,
+) -> Result<Value, ToolError> {
+    match request {
+        InputRequest::Elicitation(request) => {
+            let ask = ask(&request.params, plan)?;
+            let ask = if let Some(within) = within { ask.within(within) } else { ask };
+            match cx.pause(key, ask).await {
+                Ok(answer) => {
+                    Ok(told(answer, matches!(request.params, ElicitRequestParams::FormElicitationParams { .. })))
+                }
+                // The server may be able to go on without it.
+                Err(error) if error.kind == ToolErrorKind::Unattended => Ok(json!({"action": "cancel"})),
+                Err(error) => Err(error),
+            }
+        }
+        InputRequest::ListRoots(_) => Ok(roots(plan)),
+        InputRequest::CreateMessage(_) => Err(refused(plan, "asks for the answer of a model, and none answers here")),
+        _ => Err(refused(plan, "asks for something that is not known here")),
+    }
+}
+
+/// The folders that a server is told of.
+pub(crate) fn roots(plan: &Plan) -> Value {
+    let root = |path: &std::path::PathBuf| {
+        let uri = reqwest::Url::from_directory_path(path).ok()?;
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        Some(json!({"uri": uri.as_str(), "name": name}))
+    };
+    json!({"roots": plan.config.roots.iter().filter_map(root).collect::<Vec<_>>()})
+}
+
+fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<Ask, ToolError> {
+    let said = |message: &str| format!("{} asks: {}", plan.name, floor(message, MAX_QUESTION));
+    let data = |mode: &str| json!({"mcp": {"server": &*plan.name, "mode": mode}});
+    match params {
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+            let schema = serde_json::to_value(requested_schema)
+                .map_err(|error| refused(plan, "asks with a form that is none").with_source(error))?;
+            Ok(Ask { schema, data: data("form"), ..Ask::question(said(message)) })
+        }
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+            let is_web = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
+            if !is_web || url.len() > MAX_URL || url.chars().any(char::is_control) {
+                return Err(refused(plan, "sends people to an address that is none of the web"));
+            }
+            let mut data = data("url");
+            data["mcp"]["url"] = json!(url);
+            let prompt: Arc<str> = format!("{}\n{url}", said(message)).into();
+            Ok(Ask { data, ..Ask::new(AskKind::Authorisation, prompt) })
+        }
+        _ => Err(refused(plan, "asks in a way that is not known here")),
+    }
+}
+
+/// An answer in the words of the protocol; only a form takes a value.
+fn told(answer: Answer, is_form: bool) -> Value {
+    match answer {
+        Answer::Give { value } if is_form => json!({"action": "accept", "content": value}),
+        Answer::Give { .. } | Answer::Approve { .. } => json!({"action": "accept"}),
+        Answer::Decline { .. } | Answer::Deny { .. } => json!({"action": "decline"}),
+        _ => json!({"action": "cancel"}),
+    }
+}
+
+fn refused(plan: &Plan, what: &str) -> ToolError {
+    ToolError::failed(format!("MCP server {:?}: it {what}", &*plan.name))
+}

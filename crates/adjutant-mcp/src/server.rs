@@ -1,0 +1,387 @@
+//! A server and its tools: it is started when they are first asked for, begun again when it ends, and let go of with its last
+//! handle.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_tool::{Identity, ToolError, Toolbox, Toolset};
+use async_trait::async_trait;
+use futures_util::future::{Either, pending};
+use rmcp::{
+    model::{ServerNotification, SubscriptionFilter},
+    service::{Peer, RoleClient, ServiceError},
+};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Duration, Instant, sleep, sleep_until, timeout},
+};
+
+use crate::{
+    Error, ErrorKind, Revision, ServerConfig,
+    catalogue::{self, Listed},
+    connection::{self, Connection, Line},
+    content::floor,
+    handler::Desk,
+    stdio::Trace,
+};
+
+/// The time before a server is begun again; it doubles with each time, up to the second one.
+const WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// The time after which a server that ends is begun again as if it had never ended.
+const LONG: Duration = Duration::from_secs(60);
+/// The shortest time between two looks at a list that changes all the time.
+const LIST_EVERY: Duration = Duration::from_secs(1);
+/// The time after which a list is asked for again that could not be had.
+const LIST_AGAIN: Duration = Duration::from_secs(60);
+/// The largest number of bytes of a name, and of a prefix.
+const MAX_NAME: usize = 32;
+/// What is said of a connection that ended without a reason.
+pub(crate) const CLOSED: &str = "it closed the connection";
+/// The number of bytes of a failure that a warning shows: of its beginning and of its end.
+const SHOWN: usize = 1_024;
+
+/// The tools of a server, wherever it runs; cheap to clone.
+///
+/// It is started when its tools are first asked for, and begun again when it ends, after 1 s that double up to a minute; its tools
+/// stay listed meanwhile, and a call waits for it. Of a server that never came up there are no tools but a warning, and it is
+/// tried again. The same set of tools is given until the server says that it has changed, or until the time is over for which it
+/// said that the list is true; one with the same content stays the very same set. When the last handle is dropped, a server that
+/// is a program is killed with everything that it started.
+#[derive(Clone)]
+pub struct McpServer {
+    shared: Arc<Shared>,
+}
+
+/// What is said of a server, and does not change.
+pub(crate) struct Plan {
+    pub(crate) name: Arc<str>,
+    pub(crate) prefix: Arc<str>,
+    pub(crate) config: ServerConfig,
+}
+
+/// What the handles of a server share.
+pub(crate) struct Shared {
+    pub(crate) plan: Arc<Plan>,
+    status: Arc<watch::Sender<Status>>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How a server is.
+#[derive(Clone, Default)]
+struct Status {
+    state: State,
+    /// Its tools; none before it was tried for the first time.
+    set: Option<Toolset>,
+    /// True if the set may be another one by now.
+    is_stale: bool,
+    /// When that will be so.
+    expires: Option<Instant>,
+}
+
+#[derive(Clone, Default)]
+enum State {
+    #[default]
+    Starting,
+    Up(Connection),
+    Down(Arc<Error>),
+}
+
+impl McpServer {
+    /// A server of this name, which people are shown and which stands before the names of its tools.
+    ///
+    /// # Errors
+    /// `Invalid` if the name is empty or longer than 32 bytes, or if the prefix has other than letters, digits, `_` and `-`.
+    pub fn new(name: impl Into<Arc<str>>, config: ServerConfig) -> Result<Self, Error> {
+        let name = name.into();
+        let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
+        if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+            return invalid(format!("a server cannot be called {name:?}: hint: a name has 1 to {MAX_NAME} bytes"));
+        }
+        let prefix = config.prefix.clone().unwrap_or_else(|| format!("{}_", catalogue::plain(&name)).into());
+        if prefix.len() > MAX_NAME + 1 || catalogue::plain(&prefix) != *prefix {
+            let hint = format!("hint: it has at most {MAX_NAME} letters, digits, `_` and `-`");
+            return invalid(format!("the names of the tools of {name:?} cannot begin with {prefix:?}: {hint}"));
+        }
+        let plan = Arc::new(Plan { name, prefix, config });
+        let shared = Shared { plan, status: Arc::new(watch::Sender::default()), keeper: Mutex::default() };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Waits until the server answers, at most for the time that it has to start.
+    ///
+    /// # Errors
+    /// Why it does not, with the end of its error output.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.shared.connection().await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl Toolbox for McpServer {
+    fn name(&self) -> &str {
+        &self.shared.plan.name
+    }
+
+    /// Never fails because of the server: what keeps it from giving its tools is a warning of the set.
+    async fn resolve(&self, _: &Identity) -> Result<Toolset, ToolError> {
+        let shared = &self.shared;
+        let mut seen = shared.watch();
+        shared.status.send_if_modified(|status| {
+            let is_over = status.expires.is_some_and(|expires| expires <= Instant::now());
+            is_over && !std::mem::replace(&mut status.is_stale, true)
+        });
+        let is_settled =
+            |status: &Status| status.set.is_some() && !(status.is_stale && matches!(status.state, State::Up(_)));
+        // Its keeper gives up before that.
+        let limit = shared.plan.config.start_limit.saturating_add(LIST_EVERY * 2);
+        let _ = timeout(limit, seen.wait_for(is_settled)).await;
+        let set = shared.status.borrow().set.clone();
+        Ok(set.unwrap_or_default())
+    }
+}
+
+impl Shared {
+    /// Watches how the server is, and starts it if it was not.
+    fn watch(self: &Arc<Self>) -> watch::Receiver<Status> {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        // A keeper ends with its runtime.
+        if keeper.as_ref().is_none_or(JoinHandle::is_finished) {
+            let keep =
+                Keeper { server: Arc::downgrade(self), plan: Arc::clone(&self.plan), status: Arc::clone(&self.status) };
+            *keeper = Some(tokio::spawn(keep.keep()));
+        }
+        self.status.subscribe()
+    }
+
+    /// The connection to the server; waits for it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn connection(self: &Arc<Self>) -> Result<Connection, Error> {
+        let mut seen = self.watch();
+        let is_up =
+            |status: &Status| matches!(&status.state, State::Up(connection) if !connection.peer.is_transport_closed());
+        let limit = self.plan.config.start_limit;
+        let status = match timeout(limit, seen.wait_for(is_up)).await {
+            Ok(Ok(status)) => status.clone(),
+            _ => self.status.borrow().clone(),
+        };
+        match status.state {
+            State::Up(connection) => Ok(connection),
+            State::Down(error) => Err((*error).clone()),
+            State::Starting => Err(self.plan.error(ErrorKind::TimedOut, &format!("it did not start within {limit:?}"))),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let keeper = self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner);
+        keeper.take().iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Plan {
+    /// A failure of this server.
+    pub(crate) fn error(&self, kind: ErrorKind, what: &str) -> Error {
+        Error::new(kind, format!("MCP server {:?}: {what}", &*self.name))
+    }
+}
+
+/// Keeps a server running, and its list of tools true.
+struct Keeper {
+    server: std::sync::Weak<Shared>,
+    plan: Arc<Plan>,
+    status: Arc<watch::Sender<Status>>,
+}
+
+impl Keeper {
+    async fn keep(self) {
+        let (mut wait, mut listed) = (WAIT.0, None);
+        let mut revision = self.plan.config.revision;
+        loop {
+            let began = Instant::now();
+            let trace = Arc::new(Trace::default());
+            let start = timeout(self.plan.config.start_limit, self.start(revision, &trace, &mut listed)).await;
+            let late = || {
+                Error::new(ErrorKind::TimedOut, format!("it did not start within {:?}", self.plan.config.start_limit))
+            };
+            let error = match start.unwrap_or_else(|_| Err(late())) {
+                Ok((connection, line)) => {
+                    let error = self.stay(&connection, line, &mut listed).await;
+                    wait = if began.elapsed() >= LONG { WAIT.0 } else { wait };
+                    error
+                }
+                Err(error) => error,
+            };
+            // Some older servers end when the first message is not the one that they know.
+            let is_fallback = revision == Revision::Detect && trace.reason().is_some();
+            let is_up = matches!(self.status.borrow().state, State::Up(_));
+            revision = if is_fallback && !is_up { Revision::V2025_11_25 } else { self.plan.config.revision };
+            self.fell(&error, &trace);
+            sleep(wait).await;
+            wait = (wait * 2).min(WAIT.1);
+        }
+    }
+
+    /// Starts the server and asks for its tools.
+    async fn start(
+        &self,
+        revision: Revision,
+        trace: &Arc<Trace>,
+        listed: &mut Option<Listed>,
+    ) -> Result<(Connection, Line), Error> {
+        let status = Arc::clone(&self.status);
+        let changed = move || stale(&status);
+        let desk = Desk::new(Arc::clone(&self.plan), changed);
+        let (connection, line) = connection::begin(&self.plan, desk, revision, trace).await?;
+        self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection))?;
+        Ok((connection, line))
+    }
+
+    /// Asks for the tools, and tells everyone of them and of the connection.
+    async fn list(&self, connection: &Connection, listed: &mut Option<Listed>) -> Result<(), ServiceError> {
+        // What changes while the list is on its way may be missing in it.
+        self.status.send_if_modified(|status| {
+            status.is_stale = false;
+            false
+        });
+        let (list, expires) = catalogue::fetch(connection).await?;
+        let is_same = listed.as_ref() == Some(&list);
+        let set = if is_same { None } else { Some(list.toolset(&self.plan, &self.server)) };
+        *listed = Some(list);
+        self.status.send_modify(|status| {
+            status.state = State::Up(connection.clone());
+            status.set = set.or_else(|| status.set.take());
+            status.expires = expires;
+        });
+        Ok(())
+    }
+
+    /// Keeps the list true for as long as the connection is there; gives why it ended.
+    async fn stay(&self, connection: &Connection, line: Line, listed: &mut Option<Listed>) -> Error {
+        let Line { running, child: _child } = line;
+        let mut ended = std::pin::pin!(running.waiting());
+        let mut heard = std::pin::pin!(match connection.is_legacy {
+            true => Either::Left(pending()),
+            false => Either::Right(self.listen(&connection.peer)),
+        });
+        let mut seen = self.status.subscribe();
+        let mut next = Instant::now() + LIST_EVERY;
+        loop {
+            let changed = async {
+                // The sender is ours.
+                let _ = seen.wait_for(|status| status.is_stale).await;
+                sleep_until(next).await;
+            };
+            tokio::select! {
+                biased;
+                _ = &mut ended => return Error::new(ErrorKind::Unavailable, connection.reason().unwrap_or(CLOSED).to_owned()),
+                () = &mut heard => {}
+                () = changed => {
+                    let limit = self.plan.config.start_limit;
+                    let list = timeout(limit, self.list(connection, listed));
+                    // A list that takes long does not keep the end of the connection from being seen.
+                    let done = tokio::select! {
+                        biased;
+                        done = list => done,
+                        _ = &mut ended => return Error::new(ErrorKind::Unavailable, CLOSED.to_owned()),
+                    };
+                    if !matches!(done, Ok(Ok(()))) {
+                        tracing::warn!(server = &*self.plan.name, "the list of tools could not be had again");
+                        self.status.send_modify(|status| {
+                            (status.is_stale, status.expires) = (false, Some(Instant::now() + LIST_AGAIN));
+                        });
+                    }
+                    next = Instant::now() + LIST_EVERY;
+                }
+            }
+        }
+    }
+
+    /// Hears of changes of the list, on a stream of their own. Ends never.
+    async fn listen(&self, peer: &Peer<RoleClient>) {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let mut wait = WAIT.0;
+        loop {
+            match peer.listen(filter.clone()).await {
+                Ok(mut subscription) => {
+                    while let Ok(Some(told)) = subscription.next().await {
+                        if let ServerNotification::ToolListChangedNotification(_) = told {
+                            stale(&self.status);
+                        }
+                    }
+                    // What was told in between is not known.
+                    stale(&self.status);
+                }
+                // It tells nothing: its list is true for as long as it says.
+                Err(ServiceError::McpError(_)) => return pending().await,
+                Err(_) => {}
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(WAIT.1);
+        }
+    }
+
+    /// The server is down: whoever waits is told, and if it never was up its tools are a warning.
+    fn fell(&self, error: &Error, trace: &Trace) {
+        let full = format!("{}{}", error.message, trace.complaints());
+        let what = brief(&full);
+        tracing::warn!(server = &*self.plan.name, "{what}");
+        let warning =
+            || Toolset::default().warn([catalogue::warning(&self.plan, &format!("{what}; it is tried again"))]);
+        self.status.send_modify(|status| {
+            let is_known = status.set.as_ref().is_some_and(|set| !set.is_empty() || set.warnings().is_empty());
+            if !is_known && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings()) {
+                status.set = Some(warning());
+            }
+            let error = error.saying(format!("MCP server {:?}: {full}", &*self.plan.name));
+            status.state = State::Down(Arc::new(error));
+        });
+    }
+}
+
+/// The list may be another one by now.
+fn stale(status: &watch::Sender<Status>) {
+    status.send_if_modified(|status| !std::mem::replace(&mut status.is_stale, true));
+}
+
+fn unlisted(error: &ServiceError, connection: &Connection) -> Error {
+    match error {
+        ServiceError::McpError(error) => Error::new(
+            ErrorKind::Protocol,
+            format!("it refused to list its tools: {}", connection::short(&error.message)),
+        ),
+        ServiceError::UnexpectedResponse => {
+            Error::new(ErrorKind::Protocol, "it answered with something that is no list of tools")
+        }
+        error if error.is_authorization_required() || error.auth_challenge().is_some() => {
+            Error::new(ErrorKind::Unauthorised, "it wants a token; hint: `adjutant mcp login` gets one")
+        }
+        _ => {
+            let why = connection.reason().unwrap_or(CLOSED);
+            Error::new(ErrorKind::Unavailable, format!("{why} before it listed its tools"))
+        }
+    }
+}
+
+/// The beginning and the end of a long text.
+fn brief(text: &str) -> String {
+    if text.len() <= SHOWN * 2 {
+        return text.to_owned();
+    }
+    let end = &text[text.ceil_char_boundary(text.len() - SHOWN)..];
+    format!("{} […] {end}", floor(text, SHOWN))
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer")
+            .field("name", &self.shared.plan.name)
+            .field("config", &self.shared.plan.config)
+            .finish()
+    }
+}

@@ -1,0 +1,207 @@
+//! A server that is a program: a child in the sandbox, and the bounds of what it writes.
+
+use std::{
+    fs,
+    io::{self, Error as IoError},
+    path::Path,
+    pin::Pin,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use adjutant_tool::Cancel;
+use adjutant_toolkit::{Access as Right, CommandEnd, CommandInput, CommandJob};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::unix::pipe,
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+use crate::{Access, Error, ErrorKind, StdioConfig};
+
+/// The largest number of bytes of a message.
+pub(crate) const MAX_MESSAGE: usize = 16 << 20;
+/// The largest depth of a message: the parser gives up beyond it.
+const MAX_DEPTH: u32 = 127;
+/// The number of bytes of error output that are kept: the last.
+const MAX_ERRORS: usize = 64 << 10;
+/// The time that a server has: for ever.
+const FOREVER: Duration = Duration::MAX;
+
+/// What is known of the end of a connection that is not its fault alone: why it was cut, and what the server complained of.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    cut: OnceLock<&'static str>,
+    errors: Mutex<Vec<u8>>,
+    ended: OnceLock<String>,
+}
+
+impl Trace {
+    /// Keeps the end of the error output.
+    fn complain(&self, bytes: &[u8]) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        errors.extend_from_slice(bytes);
+        let beyond = errors.len().saturating_sub(MAX_ERRORS);
+        errors.drain(..beyond);
+    }
+
+    /// Why the connection ended, if it is known, in a few words.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.cut.get().copied().or_else(|| self.ended.get().map(String::as_str))
+    }
+
+    /// What the server wrote to its error output, as a paragraph of an error; empty if that is nothing.
+    pub(crate) fn complaints(&self) -> String {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        match String::from_utf8_lossy(&errors).trim() {
+            "" => String::new(),
+            text => format!("\nits error output ends with:\n{text}"),
+        }
+    }
+}
+
+/// A program that runs; dropped, it is killed with everything that it started.
+#[derive(Debug)]
+pub(crate) struct Child {
+    stop: Cancel,
+    _run: JoinHandle<()>,
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Starts a program; gives what it is, its output and its input.
+///
+/// # Errors
+/// `Invalid` if nothing can hold it, `Unavailable` if it cannot be started.
+pub(crate) async fn start(
+    config: &StdioConfig,
+    trace: &Arc<Trace>,
+) -> Result<(Child, Bounded<pipe::Receiver>, pipe::Sender), Error> {
+    let unavailable =
+        |what: &str, error: IoError| Error::new(ErrorKind::Unavailable, what.to_owned()).with_source(error);
+    let cwd = match &config.cwd {
+        Some(cwd) => cwd.clone(),
+        None => std::env::current_dir().map_err(|error| unavailable("there is no current folder", error))?,
+    };
+    let (pipes, handed) = oneshot::channel();
+    let job = job(config, &cwd, pipes).map_err(|error| unavailable("there is no temporary folder", error))?;
+    let stop = Cancel::new();
+    let sink = {
+        let trace = Arc::clone(trace);
+        Box::new(move |_, bytes: &[u8]| trace.complain(bytes))
+    };
+    let (failed, failure) = oneshot::channel();
+    let (sandbox, wish, told) = (config.sandbox.clone(), stop.clone(), Arc::clone(trace));
+    let run = tokio::spawn(async move {
+        match sandbox.run(job, sink, &wish).await {
+            Ok(CommandEnd::Exited(status)) => {
+                let _ = told.ended.set(format!("the program ended: {status}"));
+            }
+            Ok(CommandEnd::Flooded) => {
+                let _ = told.ended.set("the program had too many processes".to_owned());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                // Whoever starts it may be gone.
+                let _ = failed.send(error);
+            }
+        }
+    });
+    let child = Child { stop, _run: run };
+    let pipes = match handed.await {
+        Ok(pipes) => pipes,
+        Err(_) => {
+            let error = failure.await.map_err(|_| Error::new(ErrorKind::Unavailable, "the program did not start"))?;
+            return Err(Error::new(ErrorKind::Invalid, error.message.as_ref().to_owned()).with_source(error));
+        }
+    };
+    let broken = |error| unavailable("the pipes of the program are broken", error);
+    let output = pipe::Receiver::from_owned_fd(pipes.output).map_err(broken)?;
+    let input = pipe::Sender::from_owned_fd(pipes.input).map_err(broken)?;
+    Ok((child, Bounded::new(output, trace), input))
+}
+
+fn job(
+    config: &StdioConfig,
+    cwd: &Path,
+    pipes: oneshot::Sender<adjutant_toolkit::CommandPipes>,
+) -> io::Result<CommandJob> {
+    let folder = tempfile::Builder::new().prefix("adjutant-mcp-").tempdir()?;
+    let home = folder.path().join("home");
+    fs::create_dir(&home)?;
+    let program = [config.command.as_os_str().to_owned()];
+    Ok(CommandJob {
+        words: program.into_iter().chain(config.args.iter().map(|arg| (&**arg).into())).collect(),
+        root: cwd.to_owned(),
+        access: match config.access {
+            Access::Read => Right::Read,
+            Access::Write => Right::Write,
+        },
+        cwd: cwd.to_owned(),
+        home,
+        tmp: folder.path().to_owned(),
+        folder: Some(folder),
+        environment: config.env.iter().map(|(name, value)| ((&**name).into(), (&**value).into())).collect(),
+        has_usual: true,
+        input: CommandInput::Streamed(pipes),
+        is_split: true,
+        limit: FOREVER,
+    })
+}
+
+/// Lines of JSON with bounds: who passes one is read no further, and the trace says why.
+///
+/// The SDK would pass over such a line, and whoever waits for the answer in it would wait for ever.
+pub(crate) struct Bounded<R> {
+    inner: R,
+    trace: Arc<Trace>,
+    length: usize,
+    depth: u32,
+    in_text: bool,
+    is_escaped: bool,
+}
+
+impl<R> Bounded<R> {
+    pub(crate) fn new(inner: R, trace: &Arc<Trace>) -> Self {
+        Self { inner, trace: Arc::clone(trace), length: 0, depth: 0, in_text: false, is_escaped: false }
+    }
+
+    /// Follows what was read; says what is wrong with it.
+    fn follow(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
+        for byte in bytes {
+            self.length += 1;
+            match byte {
+                b'\n' => (self.length, self.depth, self.in_text, self.is_escaped) = (0, 0, false, false),
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = self.in_text,
+                b'"' => self.in_text = !self.in_text,
+                b'{' | b'[' if !self.in_text => self.depth += 1,
+                b'}' | b']' if !self.in_text => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            if self.depth > MAX_DEPTH {
+                return Err("it sent a message that is nested deeper than 127 levels");
+            }
+        }
+        if self.length > MAX_MESSAGE { Err("it sent a message of more than 16 MiB") } else { Ok(()) }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
+        if let Err(why) = this.follow(buf.filled().get(before..).unwrap_or_default()) {
+            let _ = this.trace.cut.set(why);
+            return Poll::Ready(Err(IoError::other(why)));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

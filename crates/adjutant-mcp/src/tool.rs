@@ -1,0 +1,372 @@
+//! A tool of a server: each request of a call is a step in the log of the run, and what the server needs meanwhile is a pause.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+};
+
+use adjutant_llm::{CallResult, Schema, Status};
+use adjutant_tool::{CallContext, ErasedTool, Noted, Replay, ToolError, ToolErrorKind, ToolSpec};
+use async_trait::async_trait;
+use futures_util::future::try_join_all;
+use rmcp::{
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, CancelTaskParams, CancelTaskRequest, ClientRequest,
+        GetTaskParams, GetTaskRequest, InputRequests, InputResponses, ServerResult, TaskPayload, UpdateTaskParams,
+        UpdateTaskRequest,
+    },
+    service::ServiceError,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::time::{Duration, sleep, timeout};
+
+use crate::{
+    connection::{Connection, chain, short},
+    content, input,
+    server::{CLOSED, Plan, Shared},
+};
+
+/// The most rounds of input of a call.
+const MAX_ROUNDS: usize = 8;
+/// The most requests for input of a round, and the largest number of bytes of all of them and of the state beside them.
+const MAX_REQUESTS: usize = 16;
+const MAX_INPUT: usize = 1 << 20;
+/// The largest number of bytes of the id of a task.
+const MAX_TASK_ID: usize = 1_024;
+/// The shortest, the usual and the longest time between two looks at a task.
+const POLL: (Duration, Duration, Duration) =
+    (Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(60));
+/// The most looks at a task that fail one after the other.
+const MAX_MISSED: u32 = 5;
+/// The time in which a server is told that a task is not wanted any more.
+const CANCEL: Duration = Duration::from_secs(2);
+
+/// A tool of a server.
+pub(crate) struct McpTool {
+    /// Not a handle: a set of tools that somebody keeps does not keep the server.
+    pub(crate) server: Weak<Shared>,
+    /// The name that the server has for it.
+    pub(crate) name: String,
+    pub(crate) spec: ToolSpec,
+    pub(crate) output_schema: Option<Schema>,
+}
+
+/// What a request came to; this is what the log keeps of it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sent {
+    /// The call is over.
+    Done(CallResult),
+    /// The server needs something first.
+    Input { requests: InputRequests, state: Option<String> },
+    /// The call goes on as a task.
+    Task { id: String, poll_ms: Option<u64> },
+}
+
+/// Whether a step may be taken again that was begun before a crash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// It may have had an effect.
+    Never,
+    /// It looks, or says what is heard once.
+    Harmless,
+}
+
+/// What a task came to, or needs.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Seen {
+    Done(CallResult),
+    Input(InputRequests),
+}
+
+#[async_trait]
+impl ErasedTool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn rewrites(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+        let server = self.server.upgrade().ok_or_else(|| ToolError::failed("the server of this tool was let go of"))?;
+        Box::pin(ToolCall { tool: self, server, cx }.run(args)).await
+    }
+}
+
+/// A call of a tool.
+struct ToolCall<'a> {
+    tool: &'a McpTool,
+    server: Arc<Shared>,
+    cx: CallContext,
+}
+
+impl ToolCall<'_> {
+    async fn run(&self, args: Value) -> Result<CallResult, ToolError> {
+        let Value::Object(args) = args else {
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, "the arguments are no object"));
+        };
+        let mut params = CallToolRequestParams::new(self.tool.name.clone()).with_arguments(args);
+        for round in 0..=MAX_ROUNDS {
+            match self.send(round, &params).await? {
+                Sent::Done(result) => return Ok(result),
+                Sent::Task { id, poll_ms } => return self.follow(&id, poll_ms).await,
+                Sent::Input { .. } if round == MAX_ROUNDS => {}
+                Sent::Input { requests, state } => {
+                    if requests.is_empty() {
+                        // It wants to be asked again, a little later.
+                        sleep(POLL.1).await;
+                    }
+                    params.input_responses = Some(self.answers(&format!("ask-{round}"), &requests).await?);
+                    params.request_state = state;
+                }
+            }
+        }
+        Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
+    }
+
+    /// Sends the request of a round, once over all entries into the call.
+    async fn send(&self, round: usize, params: &CallToolRequestParams) -> Result<Sent, ToolError> {
+        // Before the step begins: a server that is not there is sent nothing.
+        let connection = self.server.connection().await;
+        let work = async {
+            let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let answer = tokio::select! {
+                answer = connection.request_for(&self.cx, request) => answer,
+                () = self.cx.cancel.cancelled() => {
+                    return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped, and the server was told so"));
+                }
+            };
+            self.read(answer, &connection)
+        };
+        self.step(&format!("send-{round}"), Again::Never, work).await
+    }
+
+    /// What an answer means.
+    fn read(&self, answer: Result<ServerResult, ServiceError>, connection: &Connection) -> Result<Sent, ToolError> {
+        match answer {
+            Ok(ServerResult::CallToolResult(result)) => Ok(Sent::Done(self.result(result))),
+            Ok(ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_)) => {
+                Ok(Sent::Done(self.result(CallToolResult::success(Vec::new()))))
+            }
+            Ok(ServerResult::InputRequiredResult(required)) => {
+                let requests = required.input_requests.unwrap_or_default();
+                self.bounded(&requests, required.request_state.as_deref())?;
+                Ok(Sent::Input { requests, state: required.request_state })
+            }
+            Ok(ServerResult::CreateTaskResult(created)) if created.task.task_id.len() <= MAX_TASK_ID => {
+                Ok(Sent::Task { id: created.task.task_id, poll_ms: created.task.poll_interval_ms })
+            }
+            Ok(_) | Err(ServiceError::UnexpectedResponse) => {
+                Ok(Sent::Done(self.refused("it answered with something that is no result of a tool")))
+            }
+            Err(ServiceError::McpError(error)) => Ok(Sent::Done(self.refused(&format!(
+                "it refused the call: {} ({})",
+                short(&error.message),
+                error.code.0
+            )))),
+            Err(error) if error.is_authorization_required() || error.auth_challenge().is_some() => {
+                let hint = format!("hint: `adjutant mcp login {}` gets one", self.plan().name);
+                Ok(Sent::Done(self.refused(&format!("it wants a token; {hint}"))))
+            }
+            Err(error) => Err(self.unanswered(&error, connection)),
+        }
+    }
+
+    /// Answers everything that is asked in a round, all at once.
+    async fn answers(&self, key: &str, requests: &InputRequests) -> Result<InputResponses, ToolError> {
+        let answers = requests.iter().enumerate().map(|(at, (name, request))| async move {
+            let key = format!("{key}-{at}");
+            let answer = input::answer(&self.cx, &key, request, self.plan(), None).await?;
+            Ok::<_, ToolError>((name.clone(), answer))
+        });
+        Ok(BTreeMap::from_iter(try_join_all(answers).await?))
+    }
+
+    /// Follows a task to its end. What is looked at may be looked at again: only what it comes to is kept.
+    async fn follow(&self, id: &str, poll_ms: Option<u64>) -> Result<CallResult, ToolError> {
+        let mut wait = interval(poll_ms);
+        for round in 0..=MAX_ROUNDS {
+            let seen: Seen = self.step(&format!("task-{round}"), Again::Harmless, self.look(id, &mut wait)).await?;
+            let requests = match seen {
+                Seen::Done(result) => return Ok(result),
+                Seen::Input(requests) => requests,
+            };
+            let answers = self.answers(&format!("task-ask-{round}"), &requests).await?;
+            let _: () = self.step(&format!("task-told-{round}"), Again::Harmless, self.tell(id, answers)).await?;
+        }
+        Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
+    }
+
+    /// Looks at a task until it has ended or needs something.
+    async fn look(&self, id: &str, wait: &mut Duration) -> Result<Seen, ToolError> {
+        let mut missed = 0;
+        loop {
+            tokio::select! {
+                () = sleep(*wait) => {}
+                () = self.cx.cancel.cancelled() => return Err(self.give_up(id).await),
+            }
+            let answer = match self.server.connection().await {
+                Ok(connection) => {
+                    let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
+                    timeout(self.plan().config.start_limit, connection.request(request)).await
+                }
+                Err(error) if missed >= MAX_MISSED => {
+                    return Err(ToolError::failed(error.message.clone()).with_source(error));
+                }
+                Err(_) => Ok(Err(ServiceError::TransportClosed)),
+            };
+            let task = match answer {
+                Ok(Ok(ServerResult::GetTaskResult(result))) => result.task,
+                Ok(Ok(_)) => return Ok(Seen::Done(self.refused("it answered with something that is no task"))),
+                Ok(Err(ServiceError::McpError(error))) => {
+                    let what = format!("it knows nothing of the task any more: {}", short(&error.message));
+                    return Ok(Seen::Done(self.refused(&what)));
+                }
+                _ if missed >= MAX_MISSED => return Err(self.failed("it did not say what became of the task")),
+                _ => {
+                    missed += 1;
+                    continue;
+                }
+            };
+            missed = 0;
+            *wait = task.task.poll_interval_ms.map_or(*wait, |poll| interval(Some(poll)));
+            match task.payload {
+                TaskPayload::Working => {
+                    if let Some(message) = &task.task.status_message {
+                        self.cx.progress(adjutant_tool::Progress::text(short(message)));
+                    }
+                }
+                TaskPayload::InputRequired { input_requests } => {
+                    self.bounded(&input_requests, None)?;
+                    return Ok(Seen::Input(input_requests));
+                }
+                TaskPayload::Completed { result } => {
+                    let result = serde_json::from_value(Value::Object(result));
+                    let result = result.map(|result| self.result(result));
+                    return Ok(Seen::Done(
+                        result.unwrap_or_else(|_| self.refused("it ended the task with no result of a tool")),
+                    ));
+                }
+                TaskPayload::Failed { error } => {
+                    let message = error.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
+                    return Ok(Seen::Done(self.refused(&format!("it failed in the task: {}", short(message)))));
+                }
+                _ => return Ok(Seen::Done(CallResult::new(Status::Cancelled, "the server stopped the task"))),
+            }
+        }
+    }
+
+    /// Hands answers to a task. One that has them already refuses them: what it does with them is seen when it is looked at.
+    async fn tell(&self, id: &str, answers: InputResponses) -> Result<(), ToolError> {
+        let connection = self.server.connection().await;
+        let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
+        let params = UpdateTaskParams::new(id, answers);
+        match connection.request(ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(params))).await {
+            Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
+            Err(error) => Err(self.failed(&format!("it was not told the answers: {}", short(&chain(&error))))),
+        }
+    }
+
+    /// Tells the server that a task is not wanted any more.
+    async fn give_up(&self, id: &str) -> ToolError {
+        let tell = async {
+            let connection = self.server.connection().await.ok()?;
+            let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
+            connection.request(request).await.ok()
+        };
+        let how = match timeout(CANCEL, tell).await {
+            Ok(Some(_)) => "the task was stopped",
+            _ => "the server could not be told to stop the task",
+        };
+        ToolError::new(ToolErrorKind::Cancelled, how)
+    }
+
+    /// Takes a step: what the log knows of it, or what it comes to now. One that was begun before a crash is taken again only
+    /// if that does no harm.
+    async fn step<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        again: Again,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        let unfit = |error| {
+            ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit"))
+                .with_source(error)
+        };
+        if self.tool.spec.replay != Replay::Resumable {
+            return work.await;
+        }
+        match self.cx.backend.begin(key).await {
+            // Outside a run there is no log, and no crash to go on after.
+            Err(error) if error.kind == ToolErrorKind::NotResumable => return work.await,
+            Err(error) => return Err(error),
+            Ok(Noted::Done(value)) => return serde_json::from_value(value).map_err(unfit),
+            Ok(Noted::Unknown) if again == Again::Never => {
+                let what =
+                    "it was asked before a crash, and nobody saw its answer; whether the call took effect is not known";
+                return Err(ToolError::new(ToolErrorKind::OutcomeUnknown, self.said(what)));
+            }
+            Ok(_) => {}
+        }
+        let done = work.await?;
+        self.cx.backend.finish(key, serde_json::to_value(&done).map_err(unfit)?).await?;
+        Ok(done)
+    }
+
+    fn bounded(&self, requests: &InputRequests, state: Option<&str>) -> Result<(), ToolError> {
+        let size = serde_json::to_string(requests).map_or(usize::MAX, |text| text.len());
+        if requests.len() > MAX_REQUESTS || size.saturating_add(state.map_or(0, str::len)) > MAX_INPUT {
+            return Err(self.failed(&format!(
+                "it asks for more than {MAX_REQUESTS} things at once, or in more than {MAX_INPUT} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    fn result(&self, result: CallToolResult) -> CallResult {
+        content::result(result, self.tool.output_schema.as_ref())
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.server.plan
+    }
+
+    /// An answer that is no success.
+    fn refused(&self, what: &str) -> CallResult {
+        CallResult::new(Status::Failed, self.said(what))
+    }
+
+    fn failed(&self, what: &str) -> ToolError {
+        ToolError::failed(self.said(what))
+    }
+
+    fn said(&self, what: &str) -> String {
+        format!("MCP server {:?}: {what}", &*self.plan().name)
+    }
+
+    /// A request that was sent, and whose answer nobody saw.
+    fn unanswered(&self, error: &ServiceError, connection: &Connection) -> ToolError {
+        let what = match error {
+            ServiceError::Timeout { timeout } => format!("it said nothing for {timeout:?}"),
+            ServiceError::TransportClosed => connection.reason().unwrap_or(CLOSED).to_owned(),
+            ServiceError::TransportSend(error) => format!("it could not be asked: {}", short(&chain(&*error.error))),
+            error => short(&chain(error)).to_owned(),
+        };
+        let message = self.said(&format!("{what}; whether the call took effect is not known"));
+        let kind = match self.tool.spec.replay {
+            Replay::Pure | Replay::Idempotent => ToolErrorKind::Failed,
+            _ => ToolErrorKind::OutcomeUnknown,
+        };
+        ToolError::new(kind, message)
+    }
+}
+
+/// The time between two looks at a task, as it was asked for.
+fn interval(poll_ms: Option<u64>) -> Duration {
+    poll_ms.map_or(POLL.1, |poll| Duration::from_millis(poll).clamp(POLL.0, POLL.2))
+}

@@ -1,0 +1,10 @@
+//! The client: servers that the tests script, over streams in memory, as programs and over HTTP.
+
+#[path = "client/calls.rs"]
+mod calls;
+#[path = "client/programs.rs"]
+mod programs;
+#[path = "client/script.rs"]
+mod script;
+#[path = "client/stays.rs"]
+mod stays;

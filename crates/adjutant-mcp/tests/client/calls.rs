@@ -1,0 +1,1 @@
+//! Calls: their steps, pauses and results.

@@ -1,0 +1,1 @@
+//! Servers that are programs, or stand behind HTTP.
