@@ -1,5 +1,6 @@
 //! Budgets: a tree of what may be spent. A request reserves from its own node and all above before it is made.
 
+pub(crate) mod aside;
 pub(crate) mod notice;
 pub(crate) mod reservation;
 mod tree;

@@ -7,15 +7,15 @@ use std::{
 
 use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 use adjutant_llm::{
-    Cause, Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow,
-    Reply, Request, Stored, ToolName, Transcript, Usage, UserMessage, View, World,
+    Cause, Edit, Entry, EntryId, ErrorKind, Estimate, Model, NanoUsd, Origin, Overflow, Reply, Request, Stored,
+    ToolName, Transcript, Usage, UserMessage, View, World,
 };
 use adjutant_tool::{Identity, Toolset};
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::budget::{Budget, reservation};
+use crate::budget::{Budget, aside};
 
 /// Looks at the context before each request, and says what should change.
 ///
@@ -187,7 +187,7 @@ impl<'a> EffectContext<'a> {
 
     /// Asks a model, and counts what that uses as the run's.
     ///
-    /// Cancel: what the model has used by then is not known.
+    /// Cancel: what the model has told of its use by then counts.
     ///
     /// # Errors
     /// What the model fails with; `Cancelled` while someone only looks at the next request, and when what the run may
@@ -199,8 +199,10 @@ impl<'a> EffectContext<'a> {
                 "no model is asked while the next request is looked at",
             ));
         }
+        let mut request = request;
         let Some(budget) = self.budget else { return self.ask(model, request).await };
-        let (held, request) = reservation::hold(budget, model.info(), request).await.map_err(|limit| {
+        let need = aside::need(&**model, &request);
+        let held = aside::hold(budget, need, &mut request).await.map_err(|limit| {
             adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
         })?;
         let asked = self.ask(model, request).await;
@@ -210,31 +212,7 @@ impl<'a> EffectContext<'a> {
     }
 
     async fn ask(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
-        let mut stream = model.stream(request);
-        let mut collector = Collector::default();
-        let mut asked = model.info().id.clone();
-        loop {
-            let chunk = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
-            let message = "the stream of the model ended without a reply";
-            let chunk = chunk.unwrap_or_else(|| Err(adjutant_llm::Error::new(ErrorKind::Protocol, message)));
-            match &chunk {
-                Ok(Chunk::Start { model, .. }) => asked = model.clone(),
-                // It was billed all the same.
-                Ok(Chunk::Retracted { usage, .. }) => self.charge_for(model, &asked, *usage),
-                _ => {}
-            }
-            match chunk.and_then(|chunk| collector.push(&chunk)) {
-                Ok(None) => {}
-                Ok(Some(reply)) => {
-                    self.charge_for(model, &reply.model, reply.usage);
-                    return Ok(reply);
-                }
-                Err(error) => {
-                    self.charge_for(model, &asked, collector.usage());
-                    return Err(error);
-                }
-            }
-        }
+        aside::ask(&**model, request, |usage, cost| self.charge(usage, cost)).await
     }
 
     /// Counts what the effect spent on models outside [`complete`](Self::complete) as the run's; `cost` is `None` where
@@ -246,12 +224,6 @@ impl<'a> EffectContext<'a> {
     /// True if the request fills this share of the model's window; never, if the window is not known or the share is 0.
     pub fn fills(&self, share: f64) -> bool {
         share > 0.0 && self.window() > 0 && self.tokens as f64 >= self.window() as f64 * share
-    }
-
-    fn charge_for(&self, model: &Arc<dyn Model>, asked: &ModelId, usage: Usage) {
-        // Nothing said is not nothing spent.
-        let cost = if usage.total() > 0 { model.info_of(asked).cost(&usage) } else { None };
-        self.charge(usage, cost);
     }
 }
 

@@ -31,6 +31,8 @@ mod outputs;
 mod queues;
 #[path = "resumed.rs"]
 mod resumed;
+#[path = "sampling.rs"]
+mod sampling;
 #[path = "subagent_events.rs"]
 mod subagent_events;
 #[path = "subagent_pauses.rs"]

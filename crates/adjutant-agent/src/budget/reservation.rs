@@ -1,11 +1,9 @@
 //! The need of a request of a budget, as far as it can be known before the request is made.
 
-use std::sync::Arc;
-
-use adjutant_core::{Limit, Spend};
+use adjutant_core::Spend;
 use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, ToolDecl, Usage};
 
-use super::{Budget, Reservation, ReservationRequest};
+use super::ReservationRequest;
 
 /// The least number of output tokens that a request needs; with less left, it is not made.
 const LEAST_OUTPUT: u64 = 256;
@@ -26,24 +24,6 @@ pub(crate) fn request_of(info: &ModelInfo, request: &Request, input: u64, last: 
         output_price,
         overdraws: last,
     }
-}
-
-/// Holds what a request of a helper needs, and cuts its output to what is left. It is no request of the run.
-///
-/// Cancel: nothing is held.
-pub(crate) async fn hold(
-    budget: &Budget,
-    info: &ModelInfo,
-    mut request: Request,
-) -> Result<(Reservation, Request), Limit> {
-    let input = request.entries.tokens().saturating_add(bound(&request));
-    let mut wanted = request_of(info, &request, input, false);
-    wanted.fixed.requests = 0;
-    let held = budget.reserve(wanted).await?;
-    if held.output() < wanted.most_output {
-        Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
-    }
-    Ok((held, request))
 }
 
 /// Returns the tokens that system prompt and tools take at most: what is reserved must not be too small, so that frames

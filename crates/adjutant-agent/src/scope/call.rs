@@ -1,6 +1,7 @@
 //! The scope of one call: opens its children, and ends them before the call has its result.
 
 mod kept;
+mod sample;
 mod suspend;
 
 use std::{
@@ -12,8 +13,8 @@ use std::{
 };
 
 use adjutant_core::{Answered, CancelBy, Conversation, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
-use adjutant_llm::{CallId, ThreadId, Transcript};
-use adjutant_tool::{Cancel, Identity, ToolError, ToolErrorKind, Toolset};
+use adjutant_llm::{CallId, ModelId, ThreadId, Transcript};
+use adjutant_tool::{Cancel, Identity, Sampler, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
     sync::{Notify, oneshot, watch},
@@ -54,6 +55,8 @@ pub(crate) struct CallScope {
     pub(super) resumable: bool,
     limits: Limits,
     history: Transcript,
+    /// The model of the turn, if it is not the agent's first one.
+    model: Option<ModelId>,
     /// The answers that agents under this one were given.
     pub(super) answers: Vec<Answered>,
     budget: Option<Budget>,
@@ -130,6 +133,7 @@ impl CallScope {
             resumable,
             limits: run.limits().cloned().unwrap_or_default(),
             history: run.history().clone(),
+            model: run.request().chosen_model.cloned(),
             answers: run.calls().answers_of_others(),
             budget,
             standstill: OnceLock::new(),
@@ -156,6 +160,7 @@ impl CallScope {
             resumable: false,
             limits: Limits { unattended: true, ..self.limits.clone() },
             history: self.history.clone(),
+            model: None,
             answers: Vec::new(),
             budget: self.budget.clone(),
             standstill: OnceLock::from(Arc::default()),
@@ -189,6 +194,9 @@ impl CallScope {
     pub(crate) fn handle(self: &Arc<Self>, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
         if of == TypeId::of::<dyn Spawn>() {
             return Some(Box::new(Arc::clone(self) as Arc<dyn Spawn>));
+        }
+        if of == TypeId::of::<dyn Sampler>() {
+            return Some(Box::new(Arc::clone(self) as Arc<dyn Sampler>));
         }
         if of == TypeId::of::<dyn HasLine>() {
             return Some(Box::new(Arc::clone(self) as Arc<dyn HasLine>));

@@ -1,0 +1,133 @@
+//! The answer of the agent's own model, for a call that asks for it: held in the budget of the run, counted as the call's.
+
+use std::{mem, sync::Arc};
+
+use adjutant_core::{Record, Spend, Tally, chain};
+use adjutant_llm::{Cache, ModelInfo, NanoUsd, Options, Reply, Request, Usage};
+use adjutant_tool::{Sampler, ToolError, ToolErrorKind};
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use super::CallScope;
+use crate::{
+    budget::{Reservation, aside},
+    inbox::Input,
+};
+
+/// The largest number of tokens of an answer that no number is given for.
+const OUTPUT: u64 = 1_024;
+
+/// What an answer used: in the log when it is told, and until then held.
+struct Bill<'a> {
+    scope: &'a CallScope,
+    held: Option<(Reservation, Spend)>,
+    tally: Tally,
+}
+
+#[async_trait]
+impl Sampler for CallScope {
+    async fn sample(&self, request: Request) -> Result<Arc<Reply>, ToolError> {
+        let ended =
+            || ToolError::new(ToolErrorKind::Cancelled, "the call that asks the model was stopped or has ended");
+        if self.is_heard().await.is_err() || self.is_closed() {
+            return Err(ended());
+        }
+        tokio::select! {
+            biased;
+            () = self.cancel().cancelled() => Err(ended()),
+            asked = self.ask(request) => asked,
+        }
+    }
+}
+
+impl CallScope {
+    async fn ask(&self, request: Request) -> Result<Arc<Reply>, ToolError> {
+        let failed = |error: String| ToolError::failed(format!("the model gave no answer: {error}"));
+        let model = self.feed.setup.chosen(self.model.as_ref()).map_err(|error| failed(chain(&error)))?;
+        let mut request = self.bare(request, model.info())?;
+        let mut need = aside::need(&*model, &request);
+        need.fixed.requests = 1;
+        let (tokens, window) = (need.fixed.tokens, model.info().context_window);
+        if window > 0 && tokens > window {
+            return Err(refused(format!("about {tokens} tokens do not fit its window of {window}")));
+        }
+        let mut bill = Bill { scope: self, held: None, tally: Tally::default() };
+        if let Some(budget) = &self.budget {
+            let held = aside::hold(budget, need, &mut request).await.map_err(|limit| {
+                let message = format!("the model is not asked: the limit of {limit} leaves no room for it");
+                ToolError::new(ToolErrorKind::Denied, message)
+            })?;
+            bill.held = Some((held, need.fixed));
+        }
+        bill.tally.requests = 1;
+        let asked = aside::ask(&*model, request, |usage, cost| bill.add(usage, cost)).await;
+        bill.told(asked.is_ok()).await;
+        asked.map_err(|error| failed(chain(&error)).with_source(error))
+    }
+
+    /// The request as far as it counts.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if it asks nothing.
+    fn bare(&self, request: Request, info: &ModelInfo) -> Result<Request, ToolError> {
+        if request.entries.is_empty() {
+            return Err(refused("there is no message for it".to_owned()));
+        }
+        let asked = &request.options;
+        let most = if info.max_output_tokens > 0 { info.max_output_tokens } else { u64::MAX };
+        let options = Options {
+            max_output_tokens: Some(asked.max_output_tokens.unwrap_or(OUTPUT).clamp(1, most)),
+            temperature: asked.temperature,
+            top_p: asked.top_p,
+            stop: asked.stop.clone(),
+            cache: Cache::Off,
+            headers: self.feed.setup.options.headers.clone(),
+            ..Options::default()
+        };
+        Ok(Request { tools: Arc::from([]), options: Arc::new(options), turn: None, attempt: 0, ..request })
+    }
+}
+
+fn refused(why: String) -> ToolError {
+    ToolError::new(ToolErrorKind::InvalidArguments, format!("the model is not asked: {why}"))
+}
+
+impl Bill<'_> {
+    fn add(&mut self, usage: Usage, cost: Option<NanoUsd>) {
+        self.tally.usage += usage;
+        self.tally.cost = NanoUsd::sum_known(self.tally.cost, cost);
+    }
+
+    /// Puts it into the log, and waits until it is there: what is held is given back when it counts.
+    async fn told(mut self, answered: bool) {
+        if answered
+            && self.tally.usage.total() == 0
+            && let Some((held, fixed)) = self.held.take()
+        {
+            // Nobody counted; what was sent was sent all the same.
+            held.settle(Spend { requests: 0, ..fixed });
+        }
+        let (done, durable) = oneshot::channel();
+        self.tell(Some(done));
+        // Nothing is told of a run that has ended.
+        let _ = durable.await;
+    }
+
+    fn tell(&mut self, done: Option<oneshot::Sender<()>>) {
+        let Tally { usage, cost, requests, tool_calls } = mem::take(&mut self.tally);
+        if requests > 0 {
+            let record = Record::Spent { call: self.scope.call, usage, cost, requests, tool_calls };
+            // Also of a call that has ended: what was spent was spent.
+            self.scope.inbox.push(Input::Kept { record: Box::new(record), done });
+        }
+    }
+}
+
+impl Drop for Bill<'_> {
+    fn drop(&mut self) {
+        self.tell(None);
+        if let Some((held, _)) = self.held.take() {
+            held.settle(Spend::default());
+        }
+    }
+}
