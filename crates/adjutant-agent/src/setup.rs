@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World};
+use adjutant_llm::{Custom, Model, ModelId, Options, SystemWorld, ThreadId, UserMessage, World};
 use adjutant_tool::{Answer, ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ use crate::{
     queue::Drains,
     sections::{Section, Sections},
 };
-use adjutant_core::{Durability, Pause};
+use adjutant_core::{Durability, Error, Pause};
 
 /// The setup of an executor: model, tools, prompt and limits of single acts.
 #[derive(Clone)]
@@ -266,6 +266,18 @@ impl Setup {
     {
         self.responder = Some(Arc::new(move |who, pause| Box::pin(answer(who, pause))));
         self
+    }
+
+    /// The model that is asked.
+    ///
+    /// # Errors
+    /// `UnknownModel`: another one is never asked in its place.
+    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
+        let Some(id) = chosen else { return Ok(Arc::clone(&self.model)) };
+        let known = || std::iter::once(&self.model).chain(&*self.models);
+        let unknown =
+            || Error::UnknownModel { model: id.clone(), known: known().map(|model| model.info().id.clone()).collect() };
+        known().find(|model| model.info().id == *id).map(Arc::clone).ok_or_else(unknown)
     }
 
     /// True if the system prompt is known without asking anyone.

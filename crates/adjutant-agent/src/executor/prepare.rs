@@ -2,10 +2,8 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_core::{ActivityId, EffectInput, Error, Failure, Record, Run, TurnNo, chain, panic_text};
-use adjutant_llm::{
-    EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript,
-};
+use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
+use adjutant_llm::{EditError, ErrorKind, Model, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript};
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 
@@ -319,18 +317,6 @@ impl Setup {
     /// True if a turn is prepared without asking anyone but the toolboxes.
     fn is_plain(&self) -> bool {
         self.effects.is_empty() && self.convert.is_none() && !self.hooks.hears::<BeforeModel>()
-    }
-
-    /// The model that is asked.
-    ///
-    /// # Errors
-    /// `UnknownModel`: another one is never asked in its place.
-    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> Result<Arc<dyn Model>, Error> {
-        let Some(id) = chosen else { return Ok(Arc::clone(&self.model)) };
-        let known = || std::iter::once(&self.model).chain(&*self.models);
-        let unknown =
-            || Error::UnknownModel { model: id.clone(), known: known().map(|model| model.info().id.clone()).collect() };
-        known().find(|model| model.info().id == *id).map(Arc::clone).ok_or_else(unknown)
     }
 
     /// Returns the options with which the model should answer in the open turn.
