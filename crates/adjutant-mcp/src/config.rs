@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant_toolkit::Sandbox;
 
+use crate::tokens::Tokens;
+
 /// What is said of a server before it is reached.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -104,16 +106,27 @@ pub enum Access {
 /// A server at an address.
 #[derive(Clone)]
 pub struct HttpConfig {
-    /// The address.
+    /// The address. What it asks for (`?key=…`) may be a secret, and is not shown.
     pub url: Arc<str>,
-    /// Headers of every request; their values are secrets, and not shown.
+    /// Headers of every request; their values are secrets, and not shown. With an `Authorization` here no tokens are asked for.
     pub headers: BTreeMap<Arc<str>, Arc<str>>,
+    /// Where its tokens come from; by default it gets none.
+    pub tokens: Tokens,
 }
 
 impl HttpConfig {
-    /// A server at this address, without headers of its own.
+    /// The server at this address, with no headers of its own and no tokens.
     pub fn new(url: impl Into<Arc<str>>) -> Self {
-        Self { url: url.into(), headers: BTreeMap::new() }
+        Self { url: url.into(), headers: BTreeMap::new(), tokens: Tokens::default() }
+    }
+}
+
+impl fmt::Debug for HttpConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = crate::http::shown(&self.url);
+        let headers: Vec<_> = self.headers.keys().collect();
+        let mut shown = f.debug_struct("HttpConfig");
+        shown.field("url", &url).field("headers", &headers).field("tokens", &self.tokens).finish_non_exhaustive()
     }
 }
 
@@ -150,14 +163,6 @@ impl From<HttpConfig> for Transport {
 impl From<StreamConfig> for Transport {
     fn from(config: StreamConfig) -> Self {
         Self::Stream(config)
-    }
-}
-
-/// The values of headers are secrets.
-impl fmt::Debug for HttpConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers: Vec<_> = self.headers.keys().collect();
-        f.debug_struct("HttpConfig").field("url", &self.url).field("headers", &headers).finish()
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     Error, ErrorKind, Revision, Transport,
     handler::{Desk, Handler},
-    http,
+    http::{self, Refusals},
     server::Plan,
     stdio::{self, Bounded, Child, MAX_MESSAGE, Trace},
 };
@@ -32,6 +32,7 @@ pub(crate) struct Connection {
     pub(crate) is_legacy: bool,
     desk: Arc<Desk>,
     trace: Arc<Trace>,
+    refusals: Refusals,
 }
 
 /// What stands behind a connection; dropped, it ends.
@@ -54,13 +55,18 @@ pub(crate) async fn begin(
     let desk = Arc::new(desk);
     let handler = Handler { desk: Arc::clone(&desk), info: info(plan) };
     let mode = mode(revision);
+    let mut refusals = Refusals::default();
     let (running, child) = match &plan.config.transport {
         Transport::Stdio(config) => {
             let (child, output, input) = stdio::start(config, trace).await?;
             let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE + 1);
             (handler.serve_with_lifecycle(transport, mode).await, Some(child))
         }
-        Transport::Http(config) => (handler.serve_with_lifecycle(http::transport(config)?, mode).await, None),
+        Transport::Http(config) => {
+            let (transport, noted) = http::transport(&plan.name, config)?;
+            refusals = noted;
+            (handler.serve_with_lifecycle(transport, mode).await, None)
+        }
         Transport::Stream(config) => {
             let (output, input) = tokio::io::split((config.0)());
             let transport =
@@ -68,7 +74,7 @@ pub(crate) async fn begin(
             (handler.serve_with_lifecycle(transport, mode).await, None)
         }
     };
-    let running = running.map_err(|error| refused(&error, trace))?;
+    let running = running.map_err(|error| refusals.take().unwrap_or_else(|| refused(&error, trace)))?;
     let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
     if !version.as_ref().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version)) {
         let spoken = version.map_or("none".to_owned(), |version| version.to_string());
@@ -77,7 +83,7 @@ pub(crate) async fn begin(
     }
     let is_legacy = version.is_some_and(|version| version.has_initialize());
     let peer = running.peer().clone();
-    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace) }, Line { running, child }))
+    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace), refusals }, Line { running, child }))
 }
 
 fn mode(revision: Revision) -> ClientLifecycleMode {
@@ -104,9 +110,6 @@ fn info(plan: &Plan) -> ClientConfig {
 
 /// What a failed beginning means.
 fn refused(error: &ClientInitializeError, trace: &Trace) -> Error {
-    if error.is_authorization_required() || error.auth_challenge().is_some() {
-        return Error::new(ErrorKind::Unauthorised, "it wants a token; hint: `adjutant mcp login` gets one");
-    }
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             let why = trace.reason().unwrap_or("it closed the connection");
@@ -186,6 +189,11 @@ impl Connection {
                 return Err(ServiceError::Timeout { timeout: limit });
             }
         }
+    }
+
+    /// What the server refused last that somebody can do something about, once.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.refusals.take()
     }
 
     /// Why the connection ended, if it is known.

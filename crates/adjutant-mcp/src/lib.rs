@@ -10,12 +10,16 @@ mod error;
 mod handler;
 mod http;
 mod input;
+mod oauth;
 mod server;
 mod stdio;
+mod tokens;
 mod tool;
 
 #[doc(hidden)]
 pub use config::StreamConfig;
 pub use config::{Access, HttpConfig, Revision, ServerConfig, StdioConfig, Transport};
 pub use error::{Error, ErrorKind};
+pub use oauth::login::{Login, LoginOptions};
 pub use server::McpServer;
+pub use tokens::Tokens;

@@ -350,6 +350,9 @@ fn stale(status: &watch::Sender<Status>) {
 }
 
 fn unlisted(error: &ServiceError, connection: &Connection) -> Error {
+    if let Some(refusal) = connection.refusal() {
+        return refusal;
+    }
     match error {
         ServiceError::McpError(error) => Error::new(
             ErrorKind::Protocol,
@@ -357,9 +360,6 @@ fn unlisted(error: &ServiceError, connection: &Connection) -> Error {
         ),
         ServiceError::UnexpectedResponse => {
             Error::new(ErrorKind::Protocol, "it answered with something that is no list of tools")
-        }
-        error if error.is_authorization_required() || error.auth_challenge().is_some() => {
-            Error::new(ErrorKind::Unauthorised, "it wants a token; hint: `adjutant mcp login` gets one")
         }
         _ => {
             let why = connection.reason().unwrap_or(CLOSED);

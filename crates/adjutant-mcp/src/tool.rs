@@ -169,11 +169,10 @@ impl ToolCall<'_> {
                 short(&error.message),
                 error.code.0
             )))),
-            Err(error) if error.is_authorization_required() || error.auth_challenge().is_some() => {
-                let hint = format!("hint: `adjutant mcp login {}` gets one", self.plan().name);
-                Ok(Sent::Done(self.refused(&format!("it wants a token; {hint}"))))
-            }
-            Err(error) => Err(self.unanswered(&error, connection)),
+            Err(error) => match connection.refusal() {
+                Some(refusal) => Ok(Sent::Done(self.refused(&refusal.message))),
+                None => Err(self.unanswered(&error, connection)),
+            },
         }
     }
 

@@ -33,6 +33,9 @@ pub use files::Files;
 #[cfg(all(feature = "shell", unix))]
 pub use git::Git;
 pub use plan::Plan;
+#[cfg(any(feature = "fetch", all(feature = "shell", unix)))]
+#[doc(hidden)]
+pub use public::is_public;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
 #[doc(hidden)]

@@ -35,7 +35,7 @@ const V6: [(Ipv6Addr, u32); 4] = [
 const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 
 /// True if an address is everybody's.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     let within = |address: u128, network: u128, bits: u32| (address ^ network) >> (128 - bits) == 0;
     match address {
         IpAddr::V4(address) => {

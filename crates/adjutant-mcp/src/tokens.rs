@@ -1,0 +1,126 @@
+//! Where the tokens of a server come from: a file that signing in wrote, or whoever the caller asks. None is ever printed.
+
+use std::{fmt, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{
+    config::HttpConfig,
+    error::{Error, ErrorKind},
+};
+
+pub(crate) mod file;
+
+use file::TokenFile;
+
+/// The longest time for which a token is used, whatever was said of it.
+const MAX_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Where the tokens of a server come from.
+#[derive(Clone, Default)]
+pub struct Tokens(Origin);
+
+#[derive(Clone, Default)]
+enum Origin {
+    #[default]
+    Nowhere,
+    Stored(PathBuf),
+    Asked(Arc<dyn Fn() -> Asking + Send + Sync>),
+}
+
+type Asking = Pin<Box<dyn Future<Output = Result<(Arc<str>, Duration), Cause>> + Send>>;
+
+impl Tokens {
+    /// Those that [`Login`](crate::Login) wrote into this folder: a file for each server, by its name and its address, that its
+    /// owner alone can read.
+    ///
+    /// A token that has ended is replaced by its refresh token, by one process at a time.
+    pub fn stored(folder: impl Into<PathBuf>) -> Self {
+        Self(Origin::Stored(folder.into()))
+    }
+
+    /// What a closure gives: a token, and how long it may be used. It is asked again when that time is over, and once more when
+    /// the server refuses the token (401).
+    pub fn from_fn<F>(ask: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(Arc<str>, Duration), Cause>> + Send + 'static,
+    {
+        Self(Origin::Asked(Arc::new(move || Box::pin(ask()))))
+    }
+
+    /// The folder that signing in writes to.
+    pub(crate) fn folder(&self) -> Option<&PathBuf> {
+        match &self.0 {
+            Origin::Stored(folder) => Some(folder),
+            Origin::Nowhere | Origin::Asked(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Origin::Nowhere => f.write_str("Nowhere"),
+            Origin::Stored(folder) => f.debug_tuple("Stored").field(folder).finish(),
+            Origin::Asked(_) => f.write_str("Asked"),
+        }
+    }
+}
+
+/// The tokens of one connection.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Stored(TokenFile),
+    Asked { name: Arc<str>, ask: Arc<dyn Fn() -> Asking + Send + Sync>, last: Last },
+}
+
+/// The token that was given last, and until when it is good. Locked while one is asked for: many that begin together ask once.
+type Last = Arc<Mutex<Option<(Arc<str>, Instant)>>>;
+
+impl Source {
+    /// That of a server; none if it gets no tokens.
+    pub(crate) fn of(name: &Arc<str>, config: &HttpConfig) -> Result<Option<Self>, Error> {
+        let has_own = config.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"));
+        Ok(match &config.tokens.0 {
+            _ if has_own => None,
+            Origin::Nowhere => None,
+            Origin::Stored(folder) => Some(Self::Stored(TokenFile::new(folder, name, &config.url)?)),
+            Origin::Asked(ask) => {
+                Some(Self::Asked { name: Arc::clone(name), ask: Arc::clone(ask), last: Last::default() })
+            }
+        })
+    }
+
+    /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
+    pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Error> {
+        let (name, ask, last) = match self {
+            Self::Stored(file) => return file.token(refused).await,
+            Self::Asked { name, ask, last } => (name, ask, last),
+        };
+        let mut last = last.lock().await;
+        let good = last.as_ref().filter(|(token, until)| Instant::now() < *until && Some(&**token) != refused);
+        if let Some((token, _)) = good {
+            return Ok(Some(Arc::clone(token)));
+        }
+        *last = None;
+        let none = |message: String| Error::new(ErrorKind::Unauthorised, message);
+        let (token, ttl) = ask()
+            .await
+            .map_err(|cause| none(format!("there is no token for the server `{name}`")).with_source(cause))?;
+        let token: Arc<str> = token.trim().into();
+        if token.is_empty() {
+            return Err(none(format!("the token that was given for the server `{name}` is blank")));
+        }
+        *last = Some((Arc::clone(&token), Instant::now() + ttl.min(MAX_TTL)));
+        Ok(Some(token))
+    }
+
+    /// Notes that a request needs scopes that its token has not: the next sign-in asks for them.
+    pub(crate) async fn wants(&self, scopes: &str) -> Result<(), Error> {
+        match self {
+            Self::Stored(file) => file.wants(scopes).await,
+            Self::Asked { .. } => Ok(()),
+        }
+    }
+}
