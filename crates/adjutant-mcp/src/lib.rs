@@ -15,6 +15,9 @@ mod server;
 mod stdio;
 mod tokens;
 mod tool;
+#[cfg(feature = "server")]
+#[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
+mod serve;
 
 #[doc(hidden)]
 pub use config::StreamConfig;
@@ -23,3 +26,5 @@ pub use error::{Error, ErrorKind};
 pub use oauth::login::{Login, LoginOptions};
 pub use server::McpServer;
 pub use tokens::Tokens;
+#[cfg(feature = "server")]
+pub use serve::{HttpOptions, McpHost, ServedResource};

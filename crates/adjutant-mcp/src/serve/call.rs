@@ -1,0 +1,332 @@
+//! One request as a run: it begins or goes on, waits for the client, and comes to something.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use adjutant_agent::{Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running};
+use adjutant_llm::{Block, CallResult, Entry, ModelInfo, Reply, Script, ScriptedModel};
+use adjutant_tool::{AskKind, Bound, Toolset, toolbox_fn};
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses, LoggingLevel,
+        ProtocolVersion, ServerRequest,
+    },
+    service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
+};
+use serde_json::Value;
+
+use super::{
+    Host,
+    input::Question,
+    state::{Asked, Parked},
+    told::Told,
+};
+
+/// The model that calls what a client calls; the logs of calls name it.
+const CALLER: &str = "mcp/client";
+/// The time that a client has for an answer while its call goes on.
+const ANSWER_IN_PLACE: Duration = Duration::from_secs(600);
+
+/// A request that becomes a run.
+pub(super) struct Call<'a> {
+    pub(super) host: &'a Arc<Host>,
+    pub(super) cx: &'a RequestContext<RoleServer>,
+    /// What is called, as its signed states say: the method and the name.
+    pub(super) what: String,
+    pub(super) responses: Option<InputResponses>,
+    pub(super) state: Option<String>,
+    pub(super) level: Option<LoggingLevel>,
+}
+
+/// What a request came to.
+pub(super) enum Came {
+    /// The run is over.
+    Over(Over),
+    /// The client is asked, and comes again.
+    Asks(InputRequiredResult),
+}
+
+/// A run that is over.
+pub(super) struct Over {
+    pub(super) session: LogId,
+    /// The result of its newest call.
+    pub(super) call: Option<Arc<CallResult>>,
+    pub(super) text: String,
+    /// The reason why there is no answer.
+    pub(super) failure: Option<String>,
+}
+
+enum Stand {
+    Goes(Box<Running>),
+    Waits(Vec<Arc<Pause>>),
+    Over(Over),
+}
+
+impl Call<'_> {
+    /// Calls a tool, in a run that does nothing else.
+    pub(super) async fn tool(self, tool: &Bound, args: String) -> Result<Came, ErrorData> {
+        let script = Script::new().call_raw(tool.spec().name().as_str(), args);
+        let info = ModelInfo { context_window: u64::MAX, ..ModelInfo::new(CALLER) };
+        let set = Toolset::new([tool.clone()]);
+        // The limit is reached with the result of the call: nobody is asked what to say about it.
+        let agent = Agent::new(ScriptedModel::new([script]).info(info))
+            .name(Arc::clone(&self.host.name))
+            .toolbox(toolbox_fn("mcp", move |_| std::future::ready(Ok(set.clone()))))
+            .max_turns(1);
+        self.perform(agent, None, "call".to_owned(), false).await
+    }
+
+    /// Gives a prompt to an agent, in a session that is there or in a new one.
+    pub(super) async fn agent(self, agent: Agent, session: Option<LogId>, prompt: String) -> Result<Came, ErrorData> {
+        self.perform(agent, session, prompt, true).await
+    }
+
+    async fn perform(
+        mut self,
+        agent: Agent,
+        session: Option<LogId>,
+        prompt: String,
+        is_agent: bool,
+    ) -> Result<Came, ErrorData> {
+        let host = Arc::clone(self.host);
+        let parked = self.state.take().map(|state| host.seal.open(&self.what, &state, host.world.now_ms()));
+        let parked = parked.transpose().map_err(|why| ErrorData::invalid_params(why, None))?;
+        let known = parked.as_ref().map(|parked| parked.session.clone()).or(session);
+        let is_new = known.is_none();
+        let log = known.unwrap_or_else(|| LogId(format!("mcp-{:032x}", host.world.id()).into()));
+        let Some(_in_use) = host.kept.take(&log) else {
+            return Err(ErrorData::invalid_request("another request goes on with this call or session", None));
+        };
+        let agent = agent.world(Arc::clone(&host.world)).journal(Arc::clone(&host.kept.journal)).session(log.clone());
+        if !is_new {
+            agent.log().open().await.map_err(|error| failed(&error))?;
+            if agent.log().transcript().is_empty() && !agent.log().has_open_run() {
+                return Err(ErrorData::invalid_params("there is no such call or session here any more", None));
+            }
+        }
+        let stand = match &parked {
+            Some(parked) => stand(&agent, parked)?,
+            None => goes(agent.run(prompt).stream())?,
+        };
+        let came = self.go_on(&agent, stand, parked.as_ref(), is_agent).await;
+        drop(agent);
+        match is_agent || !is_new || matches!(came, Ok(Came::Asks(_))) {
+            true => host.kept.keep(&log).await,
+            false => host.kept.forget(&log).await,
+        }
+        came
+    }
+
+    /// Goes on until the run is over, or the client must come again.
+    async fn go_on(
+        &mut self,
+        agent: &Agent,
+        mut stand: Stand,
+        parked: Option<&Parked>,
+        is_agent: bool,
+    ) -> Result<Came, ErrorData> {
+        let can = self.cx.client_capabilities().unwrap_or_default();
+        let is_modern = self.cx.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let mut told = Told::new(self.cx, self.level, is_agent);
+        loop {
+            let pauses = match stand {
+                Stand::Over(over) => return Ok(Came::Over(over)),
+                Stand::Goes(running) => {
+                    stand = self.drive(*running, agent.session_id(), &mut told).await?;
+                    continue;
+                }
+                Stand::Waits(pauses) => pauses,
+            };
+            let questions = Question::of(&pauses);
+            let (asked, unasked): (Vec<_>, Vec<_>) = questions.iter().partition(|it| it.lacks(&can).is_none());
+            if asked.is_empty() {
+                return self.give_up(agent, &unasked, is_modern.then_some(&can)).await;
+            }
+            let answers = if is_modern { self.given(&asked, parked) } else { self.ask_in_place(agent, &asked).await? };
+            let Some(mut answers) = answers else { return Ok(Came::Asks(self.ask(agent, &asked))) };
+            answers.extend(unasked.iter().map(|it| it.pause.answered(it.unasked())));
+            stand = goes(agent.resume(answers).stream())?;
+        }
+    }
+
+    /// Drives a run until it is over or waits; it is cancelled with its request.
+    async fn drive(&self, mut running: Running, session: &LogId, told: &mut Told<'_>) -> Result<Stand, ErrorData> {
+        let mut is_cancelled = false;
+        loop {
+            tokio::select! {
+                event = running.next() => match event {
+                    Some(event) => told.tell(&event).await,
+                    None => break,
+                },
+                () = self.cx.ct.cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    running.cancel();
+                }
+            }
+        }
+        match running.result() {
+            Some(Ok(result)) => Ok(match &result.outcome {
+                Outcome::Paused { pauses } => Stand::Waits(pauses.clone()),
+                _ => Stand::Over(over(session.clone(), result)),
+            }),
+            Some(Err(error)) => Err(failed(error)),
+            None => Err(failed(&RunError::Stuck)),
+        }
+    }
+
+    /// The answers that the client came with, if they are all there and to what waits now.
+    ///
+    /// Without a state the client was shown nothing: it may fill in a form before it is asked, but not consent.
+    fn given(&mut self, asked: &[&Question], parked: Option<&Parked>) -> Option<Vec<Answered>> {
+        let responses = self.responses.take()?;
+        let answered = |question: &&Question| {
+            let pause = &question.pause;
+            let shown = match parked {
+                Some(parked) => parked.asked.get(&question.key) == Some(&shown(pause)),
+                None => pause.ask.kind == AskKind::Question,
+            };
+            shown.then(|| Some(pause.answered(question.read(responses.get(&question.key)?)?))).flatten()
+        };
+        asked.iter().map(answered).collect()
+    }
+
+    /// The result that asks the client to come again with answers.
+    fn ask(&self, agent: &Agent, asked: &[&Question]) -> InputRequiredResult {
+        let host = self.host;
+        let within = u64::try_from(host.answer_within.as_millis()).unwrap_or(u64::MAX);
+        let parked = Parked {
+            session: agent.session_id().clone(),
+            from: agent.log().transcript().len(),
+            asked: asked.iter().map(|it| (it.key.clone(), shown(&it.pause))).collect(),
+            until_ms: host.world.now_ms().saturating_add(within),
+        };
+        let requests: BTreeMap<_, _> =
+            asked.iter().filter_map(|it| Some((it.key.clone(), it.request.clone()?))).collect();
+        InputRequiredResult::new(Some(requests), Some(host.seal.close(&self.what, &parked)))
+    }
+
+    /// Asks a client of an older revision while its call goes on; what it does not answer in time has no answer.
+    async fn ask_in_place(&self, agent: &Agent, asked: &[&Question]) -> Result<Option<Vec<Answered>>, ErrorData> {
+        let mut answers = Vec::new();
+        for question in asked {
+            let said = tokio::select! {
+                said = self.request(question) => said,
+                () = self.cx.ct.cancelled() => None,
+            };
+            let Some(said) = said else {
+                // The client is gone, or wants no more of it.
+                agent.cancel_paused().await.map_err(|error| failed(&error))?;
+                return Err(ErrorData::internal_error("the client did not answer; the call was cancelled", None));
+            };
+            let answer = said.and_then(|said| question.read(&said)).unwrap_or_else(|| question.unasked());
+            answers.push(question.pause.answered(answer));
+        }
+        Ok(Some(answers))
+    }
+
+    /// What the client says to a request; none if it cannot be reached, nothing if it gives no answer.
+    async fn request(&self, question: &Question) -> Option<Option<Value>> {
+        let origin = OriginatingRequestId(self.cx.id.clone());
+        let mut request = match question.request.clone()? {
+            InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+            InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+            InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+            _ => return None,
+        };
+        rmcp::model::GetExtensions::extensions_mut(&mut request).insert(origin);
+        let options = PeerRequestOptions::with_timeout(ANSWER_IN_PLACE);
+        let sent = self.cx.peer.send_request_with_option(request, options).await.ok()?;
+        match sent.await_response().await {
+            Ok(ClientResult::CreateMessageResult(said)) => Some(serde_json::to_value(said).ok()),
+            Ok(ClientResult::ElicitResult(said)) => Some(serde_json::to_value(said).ok()),
+            Ok(ClientResult::ListRootsResult(said)) => Some(serde_json::to_value(said).ok()),
+            Ok(_) | Err(rmcp::ServiceError::McpError(_)) => Some(None),
+            Err(_) => None,
+        }
+    }
+
+    /// Ends a run that waits for what this client cannot be asked.
+    async fn give_up(
+        &self,
+        agent: &Agent,
+        unasked: &[&Question],
+        can: Option<&ClientCapabilities>,
+    ) -> Result<Came, ErrorData> {
+        let result = agent.cancel_paused().await.map_err(|error| failed(&error))?;
+        let lacks = can.map(|can| unasked.iter().filter_map(|it| it.lacks(can)).fold(Default::default(), both));
+        if let Some(lacks) = lacks.filter(|lacks| *lacks != ClientCapabilities::default()) {
+            return Err(ErrorData::missing_required_client_capability(lacks));
+        }
+        let prompts: Vec<_> = unasked.iter().map(|it| &*it.pause.ask.prompt).collect();
+        let failure = format!("it waits for what this client cannot be asked: {}", prompts.join("; "));
+        Ok(Came::Over(Over { failure: Some(failure), call: None, ..over(agent.session_id().clone(), &result) }))
+    }
+}
+
+/// Where a run stands that was parked before.
+fn stand(agent: &Agent, parked: &Parked) -> Result<Stand, ErrorData> {
+    let log = agent.log();
+    if log.has_open_run() {
+        let pauses = log.pauses();
+        return if pauses.is_empty() { goes(agent.resume(Vec::new()).stream()) } else { Ok(Stand::Waits(pauses)) };
+    }
+    // It was answered before: what it came to is told once more.
+    let transcript = log.transcript();
+    let mut turns = transcript.iter().skip(parked.from).filter_map(|stored| match &stored.entry {
+        Entry::Turn(turn) => Some(turn),
+        _ => None,
+    });
+    let (mut call, mut reply) = (None, None);
+    for turn in turns.by_ref() {
+        call = turn.results().last().cloned().or(call);
+        reply = Some(turn.reply());
+        if turn.results().is_empty() {
+            break;
+        }
+    }
+    let text = reply.map(|reply| said(reply)).unwrap_or_default();
+    Ok(Stand::Over(Over { session: agent.session_id().clone(), call, text, failure: None }))
+}
+
+fn over(session: LogId, result: &RunResult) -> Over {
+    let failure = match &result.outcome {
+        Outcome::Finished { .. } => None,
+        Outcome::Limit { limit } => Some(format!("it reached its limit of {limit}")),
+        Outcome::Cancelled { by } => Some(format!("it was stopped by {by}")),
+        Outcome::Failed { failure } => Some(format!("it failed: {failure}")),
+        Outcome::Paused { .. } => Some("it waits for the outside".to_owned()),
+    };
+    let call = result.calls.last().map(|report| Arc::clone(&report.result));
+    let text = match &result.output {
+        Some(output) => output.to_string(),
+        None => result.reply.as_deref().map(said).unwrap_or_default(),
+    };
+    Over { session, call, text, failure }
+}
+
+fn said(reply: &Reply) -> String {
+    let texts = reply.blocks.iter().filter_map(|block| match &**block {
+        Block::Text(said) if !said.text.is_empty() => Some(&*said.text),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn goes(running: Result<Running, RunError>) -> Result<Stand, ErrorData> {
+    running.map(|running| Stand::Goes(Box::new(running))).map_err(|error| failed(&error))
+}
+
+fn shown(pause: &Pause) -> Asked {
+    Asked { pause: pause.id.clone(), digest: pause.digest() }
+}
+
+fn both(mut one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabilities {
+    one.sampling = one.sampling.or(other.sampling);
+    one.roots = one.roots.or(other.roots);
+    one.elicitation = one.elicitation.or(other.elicitation);
+    one
+}
+
+fn failed(error: &RunError) -> ErrorData {
+    ErrorData::internal_error(format!("the call could not be performed: {error}"), None)
+}

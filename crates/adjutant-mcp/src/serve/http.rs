@@ -1,0 +1,124 @@
+//! A host over streamable HTTP, for callers on this machine that hold the token.
+
+use std::{fmt, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+
+use super::{MAX_MESSAGE_BYTES, McpHost, handler::Handler};
+
+/// The number of clients that may have a session, as those before 2026-07-28 do; one that is idle for 5 minutes has ended.
+const MANY_SESSIONS: usize = 1_000;
+/// The hosts that a request may be for, unless others are added.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Who may speak to a host over HTTP.
+#[derive(Clone)]
+pub struct HttpOptions {
+    token: Option<Arc<str>>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// What stands before each request.
+struct Gate {
+    token: Option<Arc<str>>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl HttpOptions {
+    /// Callers that show this token, as `Authorization: Bearer …`, under a name of this machine.
+    pub fn with_token(token: impl Into<Arc<str>>) -> Self {
+        Self { token: Some(token.into()), ..Self::open() }
+    }
+
+    /// Every caller of this machine, under one of its names; pages of other origins are no callers.
+    pub fn open() -> Self {
+        let origin = |host: &str| if host.contains(':') { format!("http://[{host}]:*") } else { format!("http://{host}:*") };
+        Self {
+            token: None,
+            hosts: LOOPBACK.map(str::to_owned).to_vec(),
+            origins: LOOPBACK.map(origin).to_vec(),
+        }
+    }
+
+    /// Adds a host that requests may be for, as `example.org` or `example.org:8080`.
+    #[must_use]
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Adds an origin whose pages may be callers, as `https://example.org:443`.
+    #[must_use]
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+}
+
+impl McpHost {
+    /// The routes of the host: everything is at `/mcp`.
+    ///
+    /// Requests have 16 MiB at most. Whoever binds them to an address decides who reaches them: bind loopback.
+    pub fn router(&self, options: HttpOptions) -> Router {
+        let sessions = Arc::new(LocalSessionManager::default());
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(options.hosts)
+            .with_allowed_origins(options.origins)
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(MAX_MESSAGE_BYTES);
+        let host = Arc::clone(&self.host);
+        let make = move || Ok(Handler::new(Arc::clone(&host)));
+        let service = StreamableHttpService::new(make, Arc::clone(&sessions), config);
+        let gate = Arc::new(Gate { token: options.token, sessions });
+        Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(gate, enter))
+    }
+}
+
+/// Lets a request through if its caller holds the token, and there is room for a session that it may begin.
+async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if gate.token.as_ref().is_some_and(|token| !shows(headers, token)) {
+        let why = "the token is missing or wrong";
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response();
+    }
+    let may_begin = request.method() == Method::POST && !headers.contains_key("mcp-session-id");
+    let is_stateless = headers.get("mcp-protocol-version").is_some_and(|it| it.as_bytes() >= b"2026-07-28".as_slice());
+    if may_begin && !is_stateless && gate.sessions.sessions.read().await.len() >= MANY_SESSIONS {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many clients have a session").into_response();
+    }
+    next.run(request).await
+}
+
+fn shows(headers: &HeaderMap, token: &str) -> bool {
+    let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
+    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
+}
+
+/// Compares in a time that does not tell how much of it is right; how long a token is, is no secret.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { token, hosts, origins } = self;
+        let has_token = token.is_some();
+        f.debug_struct("HttpOptions")
+            .field("has_token", &has_token)
+            .field("hosts", hosts)
+            .field("origins", origins)
+            .finish()
+    }
+}

@@ -1,0 +1,182 @@
+//! What a run waits for, as a client of the protocol is asked it, and its answers.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_agent::Pause;
+use adjutant_tool::{Answer, AskKind};
+use rmcp::model::{
+    ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ElicitationSchema,
+    InputRequest, PrimitiveSchemaDefinition, RootsCapabilities, SamplingCapability, UrlElicitationCapability,
+};
+use serde_json::{Value, json};
+
+/// The key of an ask's data under which a request of the protocol stands that goes to the client as it is.
+const AS_IT_IS: &str = "mcp";
+/// The longest arguments of a call that a person is shown, in characters.
+const MAX_SHOWN: usize = 4_000;
+
+/// A pause as the client is asked it.
+pub(super) struct Question {
+    /// The name of its answer.
+    pub(super) key: String,
+    pub(super) pause: Arc<Pause>,
+    /// None if no request of the protocol asks for it.
+    pub(super) request: Option<InputRequest>,
+    reading: Reading,
+}
+
+/// The way from what a client says to an answer.
+#[derive(Clone, Copy)]
+enum Reading {
+    /// Consent is all that is wanted.
+    Consent,
+    /// The form is the value.
+    Form,
+    /// The value is the one field of the form.
+    Field,
+    /// The value is JSON text in the one field of the form.
+    Json,
+    /// The one field of the form is a number to extend a limit by.
+    Number,
+    /// What the client says is the value.
+    Raw,
+}
+
+impl Question {
+    /// The questions of pauses, in order, each with a name of its own: that of the step that asks, if there is one.
+    pub(super) fn of(pauses: &[Arc<Pause>]) -> Vec<Self> {
+        let mut names = BTreeMap::<String, usize>::new();
+        let mut named = |pause: &Arc<Pause>| {
+            let name = pause.key.as_deref().unwrap_or("approval").to_owned();
+            let seen = names.entry(name.clone()).and_modify(|seen| *seen += 1).or_insert(1);
+            if *seen == 1 { name } else { format!("{name}#{seen}") }
+        };
+        let question = |pause: &Arc<Pause>| {
+            let (request, reading) = request(pause);
+            // What the protocol cannot say is not asked.
+            let request = request.and_then(|request| serde_json::from_value(request).ok());
+            Self { key: named(pause), pause: Arc::clone(pause), request, reading }
+        };
+        pauses.iter().map(question).collect()
+    }
+
+    /// What the client would have to be able to do, if it cannot; everything if nobody can.
+    pub(super) fn lacks(&self, can: &ClientCapabilities) -> Option<ClientCapabilities> {
+        let mut lacks = ClientCapabilities::default();
+        match &self.request {
+            Some(InputRequest::CreateMessage(_)) if can.sampling.is_none() => {
+                lacks.sampling = Some(SamplingCapability::default());
+            }
+            Some(InputRequest::ListRoots(_)) if can.roots.is_none() => lacks.roots = Some(RootsCapabilities::default()),
+            Some(InputRequest::Elicitation(elicit)) => {
+                let can = can.elicitation.as_ref();
+                let is_url = matches!(elicit.params, ElicitRequestParams::UrlElicitationParams { .. });
+                let has = match (can, is_url) {
+                    (Some(can), true) => can.url.is_some(),
+                    // A client that says nothing more means forms.
+                    (Some(can), false) => can.form.is_some() || can.url.is_none(),
+                    (None, _) => false,
+                };
+                if has {
+                    return None;
+                }
+                let url = ElicitationCapability::new().with_url(UrlElicitationCapability::default());
+                lacks.elicitation = Some(if is_url { url } else { ElicitationCapability::new() });
+            }
+            Some(_) => return None,
+            None => {}
+        }
+        Some(lacks)
+    }
+
+    /// The answer in what a client says; none if that is not one.
+    pub(super) fn read(&self, said: &Value) -> Option<Answer> {
+        let answer = match self.reading {
+            Reading::Raw => Answer::give(said.is_object().then(|| said.clone())?),
+            reading => {
+                let ElicitResult { action, content, .. } = serde_json::from_value(said.clone()).ok()?;
+                let field = || content.as_ref()?.as_object()?.values().next().cloned();
+                match (action, reading) {
+                    (ElicitationAction::Accept, Reading::Consent) => Answer::approve(),
+                    (ElicitationAction::Accept, Reading::Form) => Answer::give(content?),
+                    (ElicitationAction::Accept, Reading::Field) => Answer::give(field()?),
+                    (ElicitationAction::Accept, Reading::Json) => {
+                        Answer::give(serde_json::from_str::<Value>(field()?.as_str()?).ok()?)
+                    }
+                    (ElicitationAction::Accept, Reading::Number) => {
+                        Answer::Extend { by: field()?.as_u64()?, message: None }
+                    }
+                    (ElicitationAction::Decline, Reading::Consent) => Answer::deny("the user declined"),
+                    (_, Reading::Consent) => Answer::deny("the user dismissed the question"),
+                    _ => Answer::Decline { message: None },
+                }
+            }
+        };
+        answer.fits(&self.pause.ask).is_ok().then_some(answer)
+    }
+
+    /// The answer to what the client cannot be asked.
+    pub(super) fn unasked(&self) -> Answer {
+        let message = "this client cannot be asked";
+        match self.pause.ask.kind {
+            AskKind::Approval => Answer::deny(message),
+            _ => Answer::Decline { message: Some(message.into()) },
+        }
+    }
+}
+
+/// The request that asks for it.
+fn request(pause: &Pause) -> (Option<Value>, Reading) {
+    let ask = &pause.ask;
+    let form = |schema: Value| {
+        json!({ "method": "elicitation/create", "params": {
+            "mode": "form", "message": message(pause), "requestedSchema": schema,
+        }})
+    };
+    let field = |of: Value, reading| {
+        let schema = json!({ "type": "object", "properties": { "answer": of }, "required": ["answer"] });
+        (Some(form(schema)), reading)
+    };
+    match ask.kind {
+        AskKind::Question => match (&ask.schema, ask.data.get(AS_IT_IS)) {
+            (_, Some(request)) => (Some(request.clone()), Reading::Raw),
+            (Value::Null, None) => field(json!({ "type": "string" }), Reading::Field),
+            (schema, None) if serde_json::from_value::<ElicitationSchema>(schema.clone()).is_ok() => {
+                (Some(form(schema.clone())), Reading::Form)
+            }
+            (schema, None) if serde_json::from_value::<PrimitiveSchemaDefinition>(schema.clone()).is_ok() => {
+                field(schema.clone(), Reading::Field)
+            }
+            (schema, None) => {
+                let said = format!("JSON that fits this schema: {schema}");
+                field(json!({ "type": "string", "description": said }), Reading::Json)
+            }
+        },
+        AskKind::Limit => field(json!({ "type": "integer", "minimum": 1 }), Reading::Number),
+        AskKind::Authorisation if ask.data.get("url").is_some_and(Value::is_string) => {
+            let params = json!({
+                "mode": "url", "message": message(pause), "url": ask.data["url"], "elicitationId": pause.id,
+            });
+            (Some(json!({ "method": "elicitation/create", "params": params })), Reading::Consent)
+        }
+        AskKind::Approval | AskKind::Authorisation => {
+            (Some(form(json!({ "type": "object", "properties": {} }))), Reading::Consent)
+        }
+        // The result of a call that runs elsewhere is nothing that a person fills in.
+        _ => (None, Reading::Raw),
+    }
+}
+
+fn message(pause: &Pause) -> String {
+    let mut message = pause.ask.prompt.to_string();
+    let shown = pause.call.as_ref().filter(|_| pause.ask.kind == AskKind::Approval);
+    if let Some(call) = shown {
+        let args: String = call.args.chars().take(MAX_SHOWN).collect();
+        let more = if args.len() < call.args.len() { " … (there is more)" } else { "" };
+        message.push_str(&format!("\n\n{} {args}{more}", call.name));
+    }
+    for reason in &pause.refused {
+        message.push_str(&format!("\n\nAn answer was refused before: {reason}"));
+    }
+    message
+}
