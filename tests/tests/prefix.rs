@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use adjutant::{
-    Agent, CallContext,
-    llm::{Effort, Options, Script, ScriptedModel},
+    Agent, CallContext, Tools,
+    agent::effects::Catalogue,
+    llm::{CallResult, Effort, Options, Script, ScriptedModel},
     tool,
+    tools::{ToolSpec, tool_fn},
 };
 use adjutant_testing::Loopback;
 use adjutant_tests::{WIRES, Wire, signed};
@@ -97,6 +99,37 @@ async fn request_begins_with_the_one_before_when_turns_go_on() {
         // Without marks to leave out, the test would not see that they move.
         let marks = bodies.iter().map(|body| body.matches("\"cache_control\"").count());
         assert!(marks.clone().all(|marks| (wire == Wire::Messages) == (1..=4).contains(&marks)), "{wire}");
+    }
+}
+
+/// The bodies of a conversation in which the second request loads a tool that was not listed.
+async fn loading(wire: Wire) -> Vec<String> {
+    let call = |name: &str| Script::new().call(name, json!({"city": "Rome"}));
+    let load = Script::new().call("find_tools", json!({"names": ["tour_7"]}));
+    let scripts =
+        [call("look"), load, call("tour_7"), Script::new().text("Go."), call("tour_7"), Script::new().text("Well.")];
+    let server = Loopback::setup(Arc::new(ScriptedModel::new(scripts))).start().await.expect("the server starts");
+    let tours = (0..300).fold(Tools::new("tours"), |tools, at| {
+        let spec = ToolSpec::new(format!("tour_{at}"), "Shows a city. ".repeat(30), json!({"type": "object"}));
+        tools.tool(tool_fn(spec, |_, _| async { Ok(CallResult::ok("shown")) }))
+    });
+    let agent = Agent::new(wire.model(&server)).tool(look).effect(Catalogue::default().toolbox(tours).share(0.01));
+    for prompt in ["Where to?", "And then?"] {
+        agent.run(prompt).await.expect("the run finishes");
+    }
+    server.requests().iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect()
+}
+
+#[tokio::test]
+async fn only_one_beginning_changes_when_a_tool_of_a_catalogue_is_loaded() {
+    for wire in WIRES {
+        let bodies = loading(wire).await;
+        let listed = bodies.iter().map(|body| [body.contains("Shows a city."), body.contains("tour_8")]);
+        let expect = [false, false, true, true, true, true].map(|loaded| [loaded, false]);
+        assert_eq!(listed.collect::<Vec<_>>(), expect, "{wire}");
+        for (at, pair) in bodies.windows(2).enumerate().filter(|(at, _)| *at != 1) {
+            assert_eq!(broken(&pair[0], &pair[1]), None, "{wire}, request {at}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The effects that come with the agent, and how effects are made of a kind and its parameters.
 
+mod catalogue;
 mod clip;
 mod cut;
 mod loops;
@@ -24,6 +25,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+pub use catalogue::Catalogue;
+pub(crate) use catalogue::FIND_TOOLS;
 pub use cut::Cut;
 pub use loops::LoopDetect;
 pub use mask::ObservationMask;

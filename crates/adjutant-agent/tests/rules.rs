@@ -7,6 +7,8 @@
 
 #[path = "effects_budget.rs"]
 mod effects_budget;
+#[path = "effects_catalogue.rs"]
+mod effects_catalogue;
 #[path = "effects_engine.rs"]
 mod effects_engine;
 #[path = "effects_loops.rs"]

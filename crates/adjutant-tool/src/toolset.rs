@@ -48,6 +48,8 @@ struct Set {
     /// The estimated size of the declarations, once it was asked for.
     tokens: OnceLock<u32>,
     warnings: Box<[Warning]>,
+    /// Tools that are there and not listed.
+    more: Option<Toolset>,
 }
 
 impl Bound {
@@ -152,24 +154,37 @@ impl Bound {
 impl Toolset {
     /// These tools, in order; of several with one name the first stays, and a warning tells of the others.
     pub fn new(tools: impl IntoIterator<Item = Bound>) -> Self {
-        Self::of(tools, Vec::new())
+        Self::of(tools, Vec::new(), None)
     }
 
     /// The tools of several sets, in order; their warnings are kept.
     pub fn merge<'a>(sets: impl IntoIterator<Item = &'a Toolset>) -> Self {
-        let mut warnings = Vec::new();
-        let mut tools = Vec::new();
+        let (mut warnings, mut tools, mut more) = (Vec::new(), Vec::new(), Vec::new());
         for set in sets {
             warnings.extend_from_slice(set.warnings());
             tools.extend(set.iter().cloned());
+            more.extend(&set.inner.more);
         }
-        Self::of(tools, warnings)
+        let more = if more.len() < 2 { more.pop().cloned() } else { Some(Self::merge(more)) };
+        Self::of(tools, warnings, more)
+    }
+
+    /// This set beside tools that are there and not listed: the model is not shown them, and a call of one does not run.
+    #[must_use]
+    pub fn beside(&self, more: &Toolset) -> Self {
+        let warnings = self.warnings().iter().chain(more.warnings()).cloned().collect();
+        Self::of(self.iter().cloned(), warnings, Some(more.clone()))
+    }
+
+    /// True if a tool of that name is there and not listed.
+    pub fn is_unlisted(&self, name: &str) -> bool {
+        self.get(name).is_none() && self.inner.more.as_ref().is_some_and(|more| more.get(name).is_some())
     }
 
     /// This set and then another; this very set if the other holds nothing.
     #[must_use]
     pub fn with(&self, more: &Toolset) -> Self {
-        if more.is_empty() && more.warnings().is_empty() {
+        if more.is_empty() && more.warnings().is_empty() && more.inner.more.is_none() {
             return self.clone();
         }
         Self::merge([self, more])
@@ -188,19 +203,20 @@ impl Toolset {
             return self.clone();
         }
         let kept = self.iter().zip(keep).filter(|(_, keep)| **keep).map(|(tool, _)| tool.clone());
-        Self::of(kept, self.warnings().to_vec())
+        Self::of(kept, self.warnings().to_vec(), self.inner.more.clone())
     }
 
     /// Each tool changed, in the same order.
     pub(crate) fn each(&self, change: impl Fn(&Bound) -> Bound) -> Self {
-        Self::of(self.iter().map(change), self.warnings().to_vec())
+        let more = self.inner.more.as_ref().map(|more| Self::new(more.iter().map(&change)));
+        Self::of(self.iter().map(change), self.warnings().to_vec(), more)
     }
 
     /// The same tools, with more warnings.
     #[must_use]
     pub fn warn(&self, more: impl IntoIterator<Item = Warning>) -> Self {
         let warnings = self.warnings().iter().cloned().chain(more).collect();
-        Self::of(self.iter().cloned(), warnings)
+        Self::of(self.iter().cloned(), warnings, self.inner.more.clone())
     }
 
     /// True if both offer the same tools from the same allocation, and warn of the same.
@@ -244,8 +260,8 @@ impl Toolset {
         self.inner.bound.is_empty()
     }
 
-    fn of(tools: impl IntoIterator<Item = Bound>, mut warnings: Vec<Warning>) -> Self {
-        let mut set = Set::default();
+    fn of(tools: impl IntoIterator<Item = Bound>, mut warnings: Vec<Warning>, more: Option<Toolset>) -> Self {
+        let mut set = Set { more, ..Set::default() };
         for tool in tools {
             let name = tool.spec().name().clone();
             if set.index.contains_key(&name) {

@@ -237,7 +237,10 @@ impl Admit {
         if self.hidden.contains(name) || (tool.is_some() && self.chosen.as_ref().is_some_and(is_left_out)) {
             return Err(texts::hidden(name));
         }
-        tool.ok_or_else(|| texts::unknown(tools, name, &self.hidden))
+        tool.ok_or_else(|| match tools.is_unlisted(name.as_str()) {
+            true => texts::unlisted(name),
+            false => texts::unknown(tools, name, &self.hidden),
+        })
     }
 
     /// Decides if a call whose arguments fit may run: here, after an approval, or elsewhere.

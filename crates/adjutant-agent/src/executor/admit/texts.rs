@@ -3,6 +3,8 @@
 use adjutant_llm::{CallResult, Status, ToolName, json::Misread};
 use adjutant_tool::{Answer, AskKind, Bound, Toolset};
 
+use crate::effects::FIND_TOOLS;
+
 /// The largest number of tool names that a model is told when it asks for one that is not there.
 const MAX_NAMES: usize = 50;
 
@@ -81,6 +83,16 @@ pub(super) fn refused(kind: AskKind, answer: &Answer) -> CallResult {
         }
         _ => CallResult::new(Status::Denied, "not executed: the call was not approved"),
     }
+}
+
+/// A tool that is there and was not loaded.
+pub(super) fn unlisted(name: &ToolName) -> CallResult {
+    let name = name.as_str();
+    let message = format!(
+        "not executed: tool {name:?} is not loaded. Load it first: call {FIND_TOOLS:?} with {{\"names\": [{name:?}]}}, and \
+         call it in your next message"
+    );
+    CallResult::new(Status::Denied, message)
 }
 
 /// A tool that is not there.
