@@ -82,7 +82,8 @@ impl Login {
         let kept = file.load()?;
         let is_private = options.is_private || kept.as_ref().is_some_and(|kept| kept.is_private);
         let challenge = challenge(name, &server, config).await?;
-        let mut manager = manager(name, &server, Reach::of(&server, is_private)).await?;
+        let reach = Reach::of(&server, is_private);
+        let mut manager = manager(name, &server, reach).await?;
         let metadata = discover(name, &mut manager, challenge.as_deref()).await?;
 
         let mut scopes = options.scopes.clone();
@@ -124,9 +125,12 @@ impl Login {
         manager.set_credential_store(store.clone());
         let url = manager.get_authorization_url(&scopes).await.map_err(|error| failed(name, &error))?;
         // It is opened by a browser: nothing else than a page of the web may be.
-        let page = http::address(name, &url)?;
-        if page.scheme() != "https" && Reach::of(&server, is_private) == Reach::Public {
-            let message = format!("the server `{name}` cannot be signed in to: its page for that is no https");
+        let is_page = match Url::parse(&url) {
+            Ok(page) => page.scheme() == "https" || page.scheme() == "http" && reach == Reach::Local,
+            Err(_) => false,
+        };
+        if !is_page {
+            let message = format!("the server `{name}` cannot be signed in to: the page for that is none of https");
             return Err(Error::new(ErrorKind::Unauthorised, message));
         }
         Ok(Self { file, manager, store, redirect, url, client_secret, is_private })
