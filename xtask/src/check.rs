@@ -2,7 +2,7 @@
 
 use std::{thread, time::Instant};
 
-use crate::{Failure, cargo, programs, tidy};
+use crate::{Failure, cargo, mcp_conformance, programs, tidy};
 
 type Step = fn() -> Result<(), Failure>;
 
@@ -13,6 +13,7 @@ const STEPS: &[(&str, Step)] = &[
     ("clippy", || cargo::step("clippy --workspace --all-targets --locked -- -D warnings")),
     ("docs", || cargo::step_after_clippy(DOC)),
     ("build of the tests", || cargo::step(&format!("{TESTS} --no-run"))),
+    ("conformance of MCP", mcp_conformance::if_possible),
     ("tests", tests),
 ];
 /// An example is named so that cargo chooses the features that it chose for clippy, those of tests included: with others,

@@ -9,6 +9,7 @@ mod conformance;
 mod crash;
 mod features;
 mod fuzz;
+mod mcp_conformance;
 mod metadata;
 mod models;
 mod programs;
@@ -29,6 +30,7 @@ usage: cargo xtask <command>
   features            every feature of every published crate builds alone
   bench [NAME] [ARGS] the benchmarks, or one, in a table of rows with limits; --instructions: what valgrind counts; --build: hello
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
+  mcp-conformance     the official conformance suite of the Model Context Protocol, from npm; or one side: client, server
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
   release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["features"] => features::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
+        ["mcp-conformance", rest @ ..] => mcp_conformance::run(rest),
         ["models", rest @ ..] => models::run(rest),
         ["release", rest @ ..] => release::run(rest),
         _ => Err(Failure::Usage(format!("unknown command: `{}`", arguments.join(" ")))),
