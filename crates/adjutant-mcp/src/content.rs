@@ -87,7 +87,8 @@ fn size(content: &Content) -> usize {
     }
 }
 
-fn part(block: ContentBlock) -> Content {
+/// A part of a result, or of a message, as a model is shown it.
+pub(crate) fn part(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(text.text),
         ContentBlock::Image(image) => media(&image.mime_type, image.data, "an image"),

@@ -6,7 +6,7 @@ use adjutant_tool::{Answer, Ask, AskKind, CallContext, ToolError, ToolErrorKind}
 use rmcp::model::{ElicitRequestParams, InputRequest};
 use serde_json::{Value, json};
 
-use crate::{content::floor, server::Plan};
+use crate::{content::floor, sample, server::Plan};
 
 /// The number of bytes of a question that are shown.
 const MAX_QUESTION: usize = 16 << 10;
@@ -38,7 +38,7 @@ pub(crate) async fn answer(
             }
         }
         InputRequest::ListRoots(_) => Ok(roots(plan)),
-        InputRequest::CreateMessage(_) => Err(refused(plan, "asks for the answer of a model, and none answers here")),
+        InputRequest::CreateMessage(request) => sample::ask(cx, key, &request.params, plan).await,
         _ => Err(refused(plan, "asks for something that is not known here")),
     }
 }
@@ -86,6 +86,7 @@ fn told(answer: Answer, is_form: bool) -> Value {
     }
 }
 
-fn refused(plan: &Plan, what: &str) -> ToolError {
+/// A failure that is the server's own fault.
+pub(crate) fn refused(plan: &Plan, what: &str) -> ToolError {
     ToolError::failed(format!("MCP server {:?}: it {what}", &*plan.name))
 }

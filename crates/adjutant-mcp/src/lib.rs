@@ -11,8 +11,10 @@ mod handler;
 mod http;
 mod input;
 mod oauth;
+mod sample;
 mod server;
 mod stdio;
+mod step;
 mod tokens;
 mod tool;
 #[cfg(feature = "server")]

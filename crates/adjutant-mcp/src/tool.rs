@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_llm::{CallResult, Schema, Status};
-use adjutant_tool::{CallContext, ErasedTool, Noted, Replay, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{CallContext, ErasedTool, Progress, Replay, ToolError, ToolErrorKind, ToolSpec};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rmcp::{
@@ -17,7 +17,7 @@ use rmcp::{
     },
     service::ServiceError,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -25,6 +25,7 @@ use crate::{
     connection::{Connection, chain, short},
     content, input,
     server::{CLOSED, Plan, Shared},
+    step::{Again, step},
 };
 
 /// The most rounds of input of a call.
@@ -62,15 +63,6 @@ enum Sent {
     Input { requests: InputRequests, state: Option<String> },
     /// The call goes on as a task.
     Task { id: String, poll_ms: Option<u64> },
-}
-
-/// Whether a step may be taken again that was begun before a crash.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    /// It may have had an effect.
-    Never,
-    /// It looks, or says what is heard once.
-    Harmless,
 }
 
 /// What a task came to, or needs.
@@ -143,7 +135,7 @@ impl ToolCall<'_> {
             };
             self.read(answer, &connection)
         };
-        self.step(&format!("send-{round}"), Again::Never, work).await
+        step(&self.cx, &format!("send-{round}"), Again::Never, work).await
     }
 
     /// What an answer means.
@@ -190,13 +182,14 @@ impl ToolCall<'_> {
     async fn follow(&self, id: &str, poll_ms: Option<u64>) -> Result<CallResult, ToolError> {
         let mut wait = interval(poll_ms);
         for round in 0..=MAX_ROUNDS {
-            let seen: Seen = self.step(&format!("task-{round}"), Again::Harmless, self.look(id, &mut wait)).await?;
+            let seen: Seen =
+                step(&self.cx, &format!("task-{round}"), Again::Harmless, self.look(id, &mut wait)).await?;
             let requests = match seen {
                 Seen::Done(result) => return Ok(result),
                 Seen::Input(requests) => requests,
             };
             let answers = self.answers(&format!("task-ask-{round}"), &requests).await?;
-            let _: () = self.step(&format!("task-told-{round}"), Again::Harmless, self.tell(id, answers)).await?;
+            let _: () = step(&self.cx, &format!("task-told-{round}"), Again::Harmless, self.tell(id, answers)).await?;
         }
         Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
@@ -237,7 +230,7 @@ impl ToolCall<'_> {
             match task.payload {
                 TaskPayload::Working => {
                     if let Some(message) = &task.task.status_message {
-                        self.cx.progress(adjutant_tool::Progress::text(short(message)));
+                        self.cx.progress(Progress::text(short(message)));
                     }
                 }
                 TaskPayload::InputRequired { input_requests } => {
@@ -283,38 +276,6 @@ impl ToolCall<'_> {
             _ => "the server could not be told to stop the task",
         };
         ToolError::new(ToolErrorKind::Cancelled, how)
-    }
-
-    /// Takes a step: what the log knows of it, or what it comes to now. One that was begun before a crash is taken again only
-    /// if that does no harm.
-    async fn step<T: Serialize + DeserializeOwned>(
-        &self,
-        key: &str,
-        again: Again,
-        work: impl Future<Output = Result<T, ToolError>>,
-    ) -> Result<T, ToolError> {
-        let unfit = |error| {
-            ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit"))
-                .with_source(error)
-        };
-        if self.tool.spec.replay != Replay::Resumable {
-            return work.await;
-        }
-        match self.cx.backend.begin(key).await {
-            // Outside a run there is no log, and no crash to go on after.
-            Err(error) if error.kind == ToolErrorKind::NotResumable => return work.await,
-            Err(error) => return Err(error),
-            Ok(Noted::Done(value)) => return serde_json::from_value(value).map_err(unfit),
-            Ok(Noted::Unknown) if again == Again::Never => {
-                let what =
-                    "it was asked before a crash, and nobody saw its answer; whether the call took effect is not known";
-                return Err(ToolError::new(ToolErrorKind::OutcomeUnknown, self.said(what)));
-            }
-            Ok(_) => {}
-        }
-        let done = work.await?;
-        self.cx.backend.finish(key, serde_json::to_value(&done).map_err(unfit)?).await?;
-        Ok(done)
     }
 
     fn bounded(&self, requests: &InputRequests, state: Option<&str>) -> Result<(), ToolError> {
