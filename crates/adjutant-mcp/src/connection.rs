@@ -56,7 +56,7 @@ pub(crate) async fn begin(
     let handler = Handler { desk: Arc::clone(&desk), info: info(plan) };
     let mode = mode(revision);
     let mut refusals = Refusals::default();
-    let (running, child) = match &plan.config.transport {
+    let (running, mut child) = match &plan.config.transport {
         Transport::Stdio(config) => {
             let (child, output, input) = stdio::start(config, trace).await?;
             let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE + 1);
@@ -74,7 +74,15 @@ pub(crate) async fn begin(
             (handler.serve_with_lifecycle(transport, mode).await, None)
         }
     };
-    let running = running.map_err(|error| refusals.take().unwrap_or_else(|| refused(&error, trace)))?;
+    let running = match running {
+        Ok(running) => running,
+        Err(error) => {
+            if let (ClientInitializeError::ConnectionClosed(_), Some(child)) = (&error, &mut child) {
+                child.ended().await;
+            }
+            return Err(refusals.take().unwrap_or_else(|| refused(&error, trace)));
+        }
+    };
     let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
     if !version.as_ref().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version)) {
         let spoken = version.map_or("none".to_owned(), |version| version.to_string());

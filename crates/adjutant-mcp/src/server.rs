@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_tool::{Identity, ToolError, Toolbox, Toolset};
 use async_trait::async_trait;
-use futures_util::future::{Either, pending};
+use futures_util::future::pending;
 use rmcp::{
     model::{ServerNotification, SubscriptionFilter},
     service::{Peer, RoleClient, ServiceError},
@@ -16,7 +16,7 @@ use rmcp::{
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{Duration, Instant, sleep, sleep_until, timeout},
+    time::{Duration, Instant, sleep, timeout},
 };
 
 use crate::{
@@ -263,41 +263,36 @@ impl Keeper {
 
     /// Keeps the list true for as long as the connection is there; gives why it ended.
     async fn stay(&self, connection: &Connection, line: Line, listed: &mut Option<Listed>) -> Error {
-        let Line { running, child: _child } = line;
-        let mut ended = std::pin::pin!(running.waiting());
-        let mut heard = std::pin::pin!(match connection.is_legacy {
-            true => Either::Left(pending()),
-            false => Either::Right(self.listen(&connection.peer)),
-        });
+        let Line { running, mut child } = line;
+        let hear = async {
+            if !connection.is_legacy {
+                self.listen(&connection.peer).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = running.waiting() => {}
+            _ = async { tokio::join!(hear, self.renew(connection, listed)) } => {}
+        }
+        if let Some(child) = &mut child {
+            child.ended().await;
+        }
+        Error::new(ErrorKind::Unavailable, connection.reason().unwrap_or(CLOSED).to_owned())
+    }
+
+    /// Asks for the list again whenever it may be another one. Ends never.
+    async fn renew(&self, connection: &Connection, listed: &mut Option<Listed>) {
         let mut seen = self.status.subscribe();
-        let mut next = Instant::now() + LIST_EVERY;
         loop {
-            let changed = async {
-                // The sender is ours.
-                let _ = seen.wait_for(|status| status.is_stale).await;
-                sleep_until(next).await;
-            };
-            tokio::select! {
-                biased;
-                _ = &mut ended => return Error::new(ErrorKind::Unavailable, connection.reason().unwrap_or(CLOSED).to_owned()),
-                () = &mut heard => {}
-                () = changed => {
-                    let limit = self.plan.config.start_limit;
-                    let list = timeout(limit, self.list(connection, listed));
-                    // A list that takes long does not keep the end of the connection from being seen.
-                    let done = tokio::select! {
-                        biased;
-                        done = list => done,
-                        _ = &mut ended => return Error::new(ErrorKind::Unavailable, CLOSED.to_owned()),
-                    };
-                    if !matches!(done, Ok(Ok(()))) {
-                        tracing::warn!(server = &*self.plan.name, "the list of tools could not be had again");
-                        self.status.send_modify(|status| {
-                            (status.is_stale, status.expires) = (false, Some(Instant::now() + LIST_AGAIN));
-                        });
-                    }
-                    next = Instant::now() + LIST_EVERY;
-                }
+            sleep(LIST_EVERY).await;
+            // The sender is ours.
+            let _ = seen.wait_for(|status| status.is_stale).await;
+            let list = timeout(self.plan.config.start_limit, self.list(connection, listed));
+            if !matches!(list.await, Ok(Ok(()))) {
+                tracing::warn!(server = &*self.plan.name, "the list of tools could not be had again");
+                self.status.send_modify(|status| {
+                    (status.is_stale, status.expires) = (false, Some(Instant::now() + LIST_AGAIN));
+                });
             }
         }
     }

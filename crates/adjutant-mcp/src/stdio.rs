@@ -17,6 +17,7 @@ use tokio::{
     net::unix::pipe,
     sync::oneshot,
     task::JoinHandle,
+    time::timeout,
 };
 
 use crate::{Access, Error, ErrorKind, StdioConfig};
@@ -27,6 +28,8 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 const MAX_DEPTH: u32 = 127;
 /// The number of bytes of error output that are kept: the last.
 const MAX_ERRORS: usize = 64 << 10;
+/// The time in which a program ends that has let go of its pipes, and is heard to the end.
+const MOMENT: Duration = Duration::from_secs(1);
 /// The time that a server has: for ever.
 const FOREVER: Duration = Duration::MAX;
 
@@ -66,7 +69,14 @@ impl Trace {
 #[derive(Debug)]
 pub(crate) struct Child {
     stop: Cancel,
-    _run: JoinHandle<()>,
+    run: JoinHandle<()>,
+}
+
+impl Child {
+    /// Waits a moment for the end of a program that has let go of its pipes: what it complained of is known then.
+    pub(crate) async fn ended(&mut self) {
+        let _ = timeout(MOMENT, &mut self.run).await;
+    }
 }
 
 impl Drop for Child {
@@ -113,7 +123,7 @@ pub(crate) async fn start(
             }
         }
     });
-    let child = Child { stop, _run: run };
+    let child = Child { stop, run };
     let pipes = match handed.await {
         Ok(pipes) => pipes,
         Err(_) => {

@@ -2,6 +2,8 @@
 
 #[path = "client/calls.rs"]
 mod calls;
+#[path = "client/hostile.rs"]
+mod hostile;
 #[path = "client/programs.rs"]
 mod programs;
 #[path = "client/script.rs"]

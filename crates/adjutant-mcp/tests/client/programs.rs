@@ -45,6 +45,9 @@ fn program(sandbox: Sandbox, role: &str) -> ServerConfig {
 #[test]
 fn server_of_another_test() {
     let Ok(role) = std::env::var(VARIABLE) else { return };
+    if role == "host" {
+        return host();
+    }
     let speaks = if role.starts_with("old") { Speaks::Old } else { Speaks::New };
     if role.ends_with("complains") {
         let _ = writeln!(std::io::stderr(), "{}\nno key was given", "x".repeat(100_000));
@@ -164,6 +167,11 @@ async fn program_ends_with_everything_that_it_began_when_the_last_handle_is_drop
     if !is_seen {
         return tell("SKIPPED: its processes are of another namespace");
     }
+    gone(&pids).await;
+}
+
+/// Waits until none of these processes is there.
+async fn gone(pids: &[&str]) {
     for _ in 0..500 {
         if pids.iter().all(|pid| !lives(pid)) {
             return;
@@ -235,4 +243,33 @@ async fn server_behind_http_is_listed_and_called_in_both_revisions() {
         assert_eq!((names(&set), warnings(&set)), (vec!["h_hello"], vec![]), "{speaks:?}");
         assert_eq!(call(&set, "h_hello", json!({})).await.expect("it answers").text(), "hello", "{speaks:?}");
     }
+}
+
+#[tokio::test]
+async fn program_ends_when_its_host_is_killed() {
+    let Some(_) = sandbox() else { return };
+    let mut host = std::process::Command::new(std::env::current_exe().expect("a program"));
+    host.args(["--exact", "programs::server_of_another_test", "--nocapture"]).env(VARIABLE, "host");
+    let mut host = host.stdout(std::process::Stdio::piped()).spawn().expect("a host");
+    let said = std::io::BufReader::new(host.stdout.take().expect("its output"));
+    let pids = std::io::BufRead::lines(said)
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("PIDS ").map(str::to_owned));
+    let pids = pids.expect("it says them");
+    let pids: Vec<&str> = pids.split(' ').collect();
+    let is_seen = pids.iter().all(|pid| lives(pid));
+    host.kill().expect("it is ours");
+    host.wait().expect("it ends");
+    if is_seen { gone(&pids).await } else { tell("SKIPPED: its processes are of another namespace") }
+}
+
+/// The host of a server, until it is killed.
+fn host() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let server = McpServer::new("p", program(sandbox().expect("there was one"), "new")).expect("a server");
+        let set = resolve(&server).await;
+        tell(&format!("\nPIDS {}", call(&set, "p_spawn", json!({})).await.expect("it answers").text()));
+        std::future::pending::<()>().await;
+    });
 }

@@ -17,8 +17,8 @@ pub(crate) enum Act {
     Say(Value),
     /// It writes this.
     Write(Vec<u8>),
-    /// It writes this without end.
-    Flood(Vec<u8>),
+    /// It writes this so many times.
+    Flood(Vec<u8>, usize),
     /// It goes.
     Die,
 }
@@ -118,13 +118,14 @@ pub(crate) async fn serve(
             let bytes = match act {
                 Act::Say(message) => format!("{message}\n").into_bytes(),
                 Act::Write(bytes) => bytes,
-                Act::Flood(bytes) => loop {
-                    if to.write_all(&bytes).await.is_err() {
-                        return;
+                Act::Flood(bytes, times) => {
+                    for _ in 0..times {
+                        if to.write_all(&bytes).await.is_err() {
+                            return;
+                        }
                     }
-                    // One of a single thread must let the other work.
-                    tokio::task::yield_now().await;
-                },
+                    continue;
+                }
                 Act::Die => return,
             };
             if to.write_all(&bytes).await.is_err() || to.flush().await.is_err() {

@@ -41,6 +41,11 @@ impl CallMark {
         prlimit(Some(id), Resource::Rttime, limit).ok().map(|_| Self(value.to_string()))
     }
 
+    /// The number that it is, as `/proc` shows it.
+    pub(super) fn value(&self) -> &str {
+        &self.0
+    }
+
     /// Kills every process that has it, until there is none.
     pub(super) fn kill_all(&self, first: Pid, began: Instant) {
         let mut empty = 0;

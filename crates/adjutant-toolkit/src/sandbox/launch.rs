@@ -134,7 +134,7 @@ impl Live {
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
         let mark = CallMark::set(id);
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
-        let watched = if is_own { None } else { Some(WatchedGroup::new(id).map_err(told)?) };
+        let watched = if is_own { None } else { Some(WatchedGroup::new(id, mark.as_ref()).map_err(told)?) };
         let proxy = hosts.map(|(hosts, from)| Proxy::start(hosts, from)).transpose().map_err(told)?;
         let mut gate = File::from(gate);
         gate.write_all(b"\n").map_err(told)?;

@@ -1,8 +1,8 @@
 //! One process beside this program, whose input ends when this program does, however that ends: then it ends the groups of all
-//! commands that run.
+//! commands that run, and what left them.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     io::{self, Write},
     os::unix::process::CommandExt,
     process::{ChildStdin, Command, Stdio},
@@ -11,18 +11,28 @@ use std::{
 
 use rustix::process::Pid;
 
-/// Keeps a list of groups: `+ID` adds one, `-ID` takes it off.
+use super::end::CallMark;
+
+/// Keeps a list of groups with the marks of their processes: `+ID:MARK` adds one, `-ID:MARK` takes it off. At the end the groups
+/// are killed, and then what left them, as often as there is somebody: a process may make another one while its neighbours are
+/// looked at. Source: proc_pid_limits(5): the name, the soft limit.
 const SCRIPT: &str = "trap '' HUP INT TERM; all=' '; while read -r line; do id=${line#?}; case \"$line$all\" in \
                       +*) all=\"$all$id \";; *\" $id \"*) all=\"${all%% $id *} ${all#* $id }\";; esac; done; \
-                      for id in $all; do kill -9 \"-$id\"; done 2>/dev/null";
+                      for id in $all; do kill -9 \"-${id%:*}\"; done 2>/dev/null; \
+                      for id in $all; do mark=${id#*:}; [ -n \"$mark\" ] || continue; \
+                      for round in 1 2 3 4 5 6 7 8; do found=; for file in /proc/[0-9]*/limits; do \
+                      while read -r a b c soft rest; do [ \"$a $b $c $soft\" = \"Max realtime timeout $mark\" ] || continue; \
+                      of=${file%/limits}; kill -9 \"${of#/proc/}\" && found=1; done <\"$file\"; done; \
+                      [ -n \"$found\" ] || break; done; done 2>/dev/null";
 
 /// What is watched, and by whom.
 struct Watcher {
     input: Option<ChildStdin>,
-    groups: BTreeSet<i32>,
+    /// With the marks of their processes; an empty one where there is none.
+    groups: BTreeMap<i32, String>,
 }
 
-static WATCHER: Mutex<Watcher> = Mutex::new(Watcher { input: None, groups: BTreeSet::new() });
+static WATCHER: Mutex<Watcher> = Mutex::new(Watcher { input: None, groups: BTreeMap::new() });
 
 /// A group that ends with this program; dropped, it is on its own.
 #[derive(Debug)]
@@ -33,12 +43,13 @@ impl WatchedGroup {
     ///
     /// # Errors
     /// If nothing can be started that watches.
-    pub(super) fn new(group: Pid) -> io::Result<Self> {
+    pub(super) fn new(group: Pid, mark: Option<&CallMark>) -> io::Result<Self> {
         let id = group.as_raw_nonzero().get();
         let mut watcher = lock();
-        watcher.groups.insert(id);
+        let mark = mark.map_or("", CallMark::value);
+        watcher.groups.insert(id, mark.to_owned());
         let watched = Self(id);
-        if watcher.tell(&format!("+{id}\n")).is_ok() {
+        if watcher.tell(&format!("+{id}:{mark}\n")).is_ok() {
             return Ok(watched);
         }
         // There is none yet, or somebody has ended it.
@@ -51,9 +62,9 @@ impl WatchedGroup {
 impl Drop for WatchedGroup {
     fn drop(&mut self) {
         let mut watcher = lock();
-        watcher.groups.remove(&self.0);
+        let mark = watcher.groups.remove(&self.0).unwrap_or_default();
         // One that has ended is begun again for the next group.
-        let _ = watcher.tell(&format!("-{}\n", self.0));
+        let _ = watcher.tell(&format!("-{}:{mark}\n", self.0));
     }
 }
 
@@ -69,7 +80,7 @@ impl Watcher {
         command.args(["-c", SCRIPT, "adjutant-watcher"]).env_clear().current_dir("/").process_group(0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         self.input = child.stdin.take();
-        let all: String = self.groups.iter().map(|id| format!("+{id}\n")).collect();
+        let all: String = self.groups.iter().map(|(id, mark)| format!("+{id}:{mark}\n")).collect();
         self.tell(&all)
     }
 }
