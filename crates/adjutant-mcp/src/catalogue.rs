@@ -16,9 +16,9 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Duration, Instant};
 
 use crate::{
-    connection::{Connection, short},
+    connection::{Connect, Connection, short},
     content::floor,
-    server::{Plan, Shared},
+    plan::Plan,
     tool::McpTool,
 };
 
@@ -90,17 +90,17 @@ pub(crate) async fn fetch(connection: &Connection) -> Result<(Listed, Option<Ins
     Ok((listed, expires))
 }
 
-struct Page {
+struct ListPage {
     tools: Vec<Tool>,
     next: Option<String>,
     ttl_ms: Option<u64>,
 }
 
 /// A page of a list. One with a tool that is none is not read by the SDK: then the tools are read one by one.
-fn page(result: ServerResult, warnings: &mut Vec<String>) -> Result<Page, ServiceError> {
+fn page(result: ServerResult, warnings: &mut Vec<String>) -> Result<ListPage, ServiceError> {
     let raw = match result {
         ServerResult::ListToolsResult(page) => {
-            return Ok(Page { tools: page.tools, next: page.next_cursor, ttl_ms: page.ttl_ms });
+            return Ok(ListPage { tools: page.tools, next: page.next_cursor, ttl_ms: page.ttl_ms });
         }
         ServerResult::CustomResult(raw) => raw.0,
         _ => return Err(ServiceError::UnexpectedResponse),
@@ -117,12 +117,12 @@ fn page(result: ServerResult, warnings: &mut Vec<String>) -> Result<Page, Servic
         }
     }
     let next = raw.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-    Ok(Page { tools, next, ttl_ms: raw.get("ttlMs").and_then(Value::as_u64) })
+    Ok(ListPage { tools, next, ttl_ms: raw.get("ttlMs").and_then(Value::as_u64) })
 }
 
 impl Listed {
     /// The tools of the list that can be offered, with warnings of the others.
-    pub(crate) fn toolset(&self, plan: &Plan, server: &Weak<Shared>) -> Toolset {
+    pub(crate) fn toolset(&self, plan: &Plan, server: &Weak<dyn Connect>) -> Toolset {
         let mut warnings = self.warnings.clone();
         let mut bound = Vec::new();
         for tool in &self.tools {
@@ -151,7 +151,7 @@ impl Listed {
         &self,
         tool: &Tool,
         plan: &Plan,
-        server: &Weak<Shared>,
+        server: &Weak<dyn Connect>,
         warnings: &mut Vec<String>,
     ) -> Result<Bound, String> {
         let schema = Value::Object((*tool.input_schema).clone());
@@ -199,7 +199,7 @@ impl Listed {
 
 /// A warning about a server.
 pub(crate) fn warning(plan: &Plan, what: &str) -> Warning {
-    Warning { kind: WarningKind::Degraded, message: format!("MCP server {:?}: {what}", &*plan.name).into() }
+    Warning { kind: WarningKind::Degraded, message: plan.says(what).into() }
 }
 
 /// A name that every provider takes. One that had to be changed ends in a digest of what it was, so that it stays the same and

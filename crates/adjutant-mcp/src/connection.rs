@@ -3,6 +3,7 @@
 use std::{future::pending, pin::pin, sync::Arc};
 
 use adjutant_tool::CallContext;
+use async_trait::async_trait;
 use rmcp::{
     model::{
         ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability, FormElicitationCapability,
@@ -18,12 +19,29 @@ use rmcp::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    Error, ErrorKind, Revision, Transport,
+    config::{Revision, Transport},
+    content::floor,
+    error::{Error, ErrorKind},
     handler::{Desk, Handler},
     http::{self, Refusals},
-    server::Plan,
+    plan::Plan,
     stdio::{self, Bounded, Child, MAX_MESSAGE, Trace},
 };
+
+/// What is said of a connection that ended without a reason.
+const CLOSED: &str = "it closed the connection";
+
+/// Gives the connection to a server.
+#[async_trait]
+pub(crate) trait Connect: Send + Sync {
+    fn plan(&self) -> &Plan;
+
+    /// The connection to the server; waits for it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    async fn connection(self: Arc<Self>) -> Result<Connection, Error>;
+}
 
 /// A connection to a server, as whoever sends requests sees it; cheap to clone.
 #[derive(Clone)]
@@ -36,7 +54,7 @@ pub(crate) struct Connection {
 }
 
 /// What stands behind a connection; dropped, it ends.
-pub(crate) struct Line {
+pub(crate) struct Backing {
     pub(crate) running: RunningService<RoleClient, Handler>,
     pub(crate) child: Option<Child>,
 }
@@ -51,7 +69,7 @@ pub(crate) async fn begin(
     desk: Desk,
     revision: Revision,
     trace: &Arc<Trace>,
-) -> Result<(Connection, Line), Error> {
+) -> Result<(Connection, Backing), Error> {
     let desk = Arc::new(desk);
     let handler = Handler { desk: Arc::clone(&desk), info: info(plan) };
     let mode = mode(revision);
@@ -86,12 +104,12 @@ pub(crate) async fn begin(
     let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
     if !version.as_ref().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(version)) {
         let spoken = version.map_or("none".to_owned(), |version| version.to_string());
-        let message = format!("it speaks revision {}, which is not known here", crate::content::floor(&spoken, 64));
+        let message = format!("it speaks revision {}, which is not known here", floor(&spoken, 64));
         return Err(Error::new(ErrorKind::Protocol, message));
     }
     let is_legacy = version.is_some_and(|version| version.has_initialize());
     let peer = running.peer().clone();
-    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace), refusals }, Line { running, child }))
+    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace), refusals }, Backing { running, child }))
 }
 
 fn mode(revision: Revision) -> ClientLifecycleMode {
@@ -120,7 +138,7 @@ fn info(plan: &Plan) -> ClientConfig {
 fn refused(error: &ClientInitializeError, trace: &Trace) -> Error {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
-            let why = trace.reason().unwrap_or("it closed the connection");
+            let why = trace.reason().unwrap_or(CLOSED);
             Error::new(ErrorKind::Unavailable, format!("{why} before it said which revision it speaks"))
         }
         ClientInitializeError::TransportError { error, .. } => {
@@ -154,7 +172,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// The words of a server, cut to what an error shows.
 pub(crate) fn short(text: &str) -> &str {
-    crate::content::floor(text, 1_024)
+    floor(text, 1_024)
 }
 
 impl Connection {
@@ -204,9 +222,9 @@ impl Connection {
         self.refusals.take()
     }
 
-    /// Why the connection ended, if it is known.
-    pub(crate) fn reason(&self) -> Option<&str> {
-        self.trace.reason()
+    /// Why the connection ended, as far as it is known.
+    pub(crate) fn reason(&self) -> &str {
+        self.trace.reason().unwrap_or(CLOSED)
     }
 }
 

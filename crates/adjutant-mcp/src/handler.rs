@@ -1,7 +1,5 @@
 //! What a server asks and tells beside its answers: that its tools changed, how far a call is, and on 2025-11-25 what a call needs.
 
-#![expect(deprecated, reason = "servers of both revisions still ask for roots and for a model's answers")]
-
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -9,21 +7,20 @@ use std::sync::{
 
 use adjutant_tool::{CallContext, Cancel, Progress};
 use rmcp::{
-    ClientHandler, ErrorData,
+    ErrorData,
     model::{
-        ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ElicitRequest,
-        ElicitRequestParams, ElicitResult, InputRequest, ListRootsResult, NumberOrString, ProgressNotificationParam,
-        ProgressToken,
+        ClientConfig, ClientResult, ErrorCode, InputRequest, NumberOrString, ProgressNotificationParam, ProgressToken,
+        ServerNotification, ServerRequest,
     },
-    service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient},
+    service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient, Service},
 };
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::{
     sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore},
     time::{Duration, Instant},
 };
 
-use crate::{content, input, server::Plan};
+use crate::{content, input, plan::Plan};
 
 /// The most questions of a server that wait at a time.
 const MAX_ASKED: usize = 16;
@@ -68,7 +65,7 @@ pub(crate) struct OpenGuard<'a> {
 }
 
 /// The turn of a call: with others or alone.
-pub(crate) enum Turn<'a> {
+pub(crate) enum CallTurn<'a> {
     Shared { _held: RwLockReadGuard<'a, ()> },
     Alone { _held: RwLockWriteGuard<'a, ()> },
 }
@@ -87,11 +84,11 @@ impl Desk {
     }
 
     /// Waits for the turn of a call.
-    pub(crate) async fn turn(&self) -> Turn<'_> {
+    pub(crate) async fn turn(&self) -> CallTurn<'_> {
         if self.is_one_by_one.load(Ordering::Relaxed) {
-            return Turn::Alone { _held: self.turns.write().await };
+            return CallTurn::Alone { _held: self.turns.write().await };
         }
-        Turn::Shared { _held: self.turns.read().await }
+        CallTurn::Shared { _held: self.turns.read().await }
     }
 
     /// Lists a call whose request was sent.
@@ -116,8 +113,8 @@ impl Desk {
         let open = self.open();
         let found = match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(id)) => open.iter().find(|call| call.id == *id),
-            Some(InboundStreamOrigin::Unassociated) => None,
-            None => match &open[..] {
+            // Many servers of the older revision ask on a stream that is of no request.
+            Some(InboundStreamOrigin::Unassociated) | None => match &open[..] {
                 [only] => Some(only),
                 [] => None,
                 [first, others @ ..] => {
@@ -130,12 +127,23 @@ impl Desk {
         found.cloned().ok_or_else(|| ErrorData::invalid_request("no open call is known to be what this is about", None))
     }
 
+    /// Shows how far a call is.
+    fn progress(&self, params: ProgressNotificationParam) {
+        let call = self.open().iter().find(|call| call.token == params.progress_token).cloned();
+        let Some(call) = call.filter(OpenCall::reports) else { return };
+        let so_far = match params.total {
+            Some(total) => format!("{} of {total}", params.progress),
+            None => params.progress.to_string(),
+        };
+        let text = match params.message {
+            Some(message) => format!("{} ({so_far})", content::floor(&message, MAX_PROGRESS)),
+            None => so_far,
+        };
+        call.cx.progress(Progress::text(text));
+    }
+
     /// Answers a question in place, within its limit and for as long as its call is open.
-    async fn answer<T: DeserializeOwned>(
-        &self,
-        request: InputRequest,
-        context: &RequestContext<RoleClient>,
-    ) -> Result<T, ErrorData> {
+    async fn answer(&self, request: InputRequest, context: &RequestContext<RoleClient>) -> Result<Value, ErrorData> {
         let refused = |why: String| ErrorData::invalid_request(why, None);
         let _asked = self.asked.try_acquire().map_err(|_| refused("too many questions wait already".to_owned()))?;
         let call = self.asking(context).await?;
@@ -149,8 +157,7 @@ impl Desk {
         };
         // A call that waits for a person is not silent.
         call.hear();
-        let value = answered.map_err(|error| refused(error.message.to_string()))?;
-        serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+        answered.map_err(|error| refused(error.message.to_string()))
     }
 }
 
@@ -192,44 +199,45 @@ pub(crate) struct Handler {
     pub(crate) info: ClientConfig,
 }
 
-impl ClientHandler for Handler {
-    async fn create_message(
+impl Service<RoleClient> for Handler {
+    async fn handle_request(
         &self,
-        params: CreateMessageRequestParams,
+        request: ServerRequest,
         context: RequestContext<RoleClient>,
-    ) -> Result<CreateMessageResult, ErrorData> {
-        self.desk.answer(InputRequest::CreateMessage(CreateMessageRequest::new(params)), &context).await
+    ) -> Result<ClientResult, ErrorData> {
+        let unfit = |error: serde_json::Error| ErrorData::internal_error(error.to_string(), None);
+        let answer = match request {
+            ServerRequest::PingRequest(_) => return Ok(ClientResult::empty(())),
+            ServerRequest::ListRootsRequest(_) => {
+                let roots = serde_json::from_value(input::roots(&self.desk.plan)).map_err(unfit)?;
+                return Ok(ClientResult::ListRootsResult(roots));
+            }
+            ServerRequest::CustomRequest(request) => {
+                return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+            }
+            ServerRequest::CreateMessageRequest(request) => InputRequest::CreateMessage(request),
+            ServerRequest::ElicitRequest(request) => InputRequest::Elicitation(request),
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "not known here", None)),
+        };
+        let is_model = matches!(answer, InputRequest::CreateMessage(_));
+        let value = self.desk.answer(answer, &context).await?;
+        Ok(match is_model {
+            true => ClientResult::CreateMessageResult(serde_json::from_value(value).map_err(unfit)?),
+            false => ClientResult::ElicitResult(serde_json::from_value(value).map_err(unfit)?),
+        })
     }
 
-    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        serde_json::from_value(input::roots(&self.desk.plan))
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
-    }
-
-    async fn create_elicitation(
+    async fn handle_notification(
         &self,
-        params: ElicitRequestParams,
-        context: RequestContext<RoleClient>,
-    ) -> Result<ElicitResult, ErrorData> {
-        self.desk.answer(InputRequest::Elicitation(ElicitRequest::new(params)), &context).await
-    }
-
-    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let call = self.desk.open().iter().find(|call| call.token == params.progress_token).cloned();
-        let Some(call) = call.filter(OpenCall::reports) else { return };
-        let so_far = match params.total {
-            Some(total) => format!("{} of {total}", params.progress),
-            None => params.progress.to_string(),
-        };
-        let text = match params.message {
-            Some(message) => format!("{} ({so_far})", content::floor(&message, MAX_PROGRESS)),
-            None => so_far,
-        };
-        call.cx.progress(Progress::text(text));
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        (self.desk.changed)();
+        notification: ServerNotification,
+        _: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        match notification {
+            ServerNotification::ProgressNotification(notification) => self.desk.progress(notification.params),
+            ServerNotification::ToolListChangedNotification(_) => (self.desk.changed)(),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn get_info(&self) -> ClientConfig {

@@ -6,7 +6,7 @@ use adjutant_tool::{Answer, Ask, AskKind, CallContext, ToolError, ToolErrorKind}
 use rmcp::model::{ElicitRequestParams, InputRequest};
 use serde_json::{Value, json};
 
-use crate::{content::floor, sample, server::Plan};
+use crate::{content::floor, plan::Plan, sample};
 
 /// The number of bytes of a question that are shown.
 const MAX_QUESTION: usize = 16 << 10;
@@ -38,8 +38,10 @@ pub(crate) async fn answer(
             }
         }
         InputRequest::ListRoots(_) => Ok(roots(plan)),
-        InputRequest::CreateMessage(request) => sample::ask(cx, key, &request.params, plan).await,
-        _ => Err(refused(plan, "asks for something that is not known here")),
+        InputRequest::CreateMessage(request) => {
+            sample::ask(cx, key, serde_json::to_value(&request.params).unwrap_or_default(), plan).await
+        }
+        _ => Err(plan.fault("it asks for something that is not known here")),
     }
 }
 
@@ -59,20 +61,20 @@ fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<Ask, ToolError> {
     match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             let schema = serde_json::to_value(requested_schema)
-                .map_err(|error| refused(plan, "asks with a form that is none").with_source(error))?;
+                .map_err(|error| plan.fault("it asks with a form that is none").with_source(error))?;
             Ok(Ask { schema, data: data("form"), ..Ask::question(said(message)) })
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
             let is_web = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
             if !is_web || url.len() > MAX_URL || url.chars().any(char::is_control) {
-                return Err(refused(plan, "sends people to an address that is none of the web"));
+                return Err(plan.fault("it sends people to an address that is none of the web"));
             }
             let mut data = data("url");
             data["mcp"]["url"] = json!(url);
             let prompt: Arc<str> = format!("{}\n{url}", said(message)).into();
             Ok(Ask { data, ..Ask::new(AskKind::Authorisation, prompt) })
         }
-        _ => Err(refused(plan, "asks in a way that is not known here")),
+        _ => Err(plan.fault("it asks in a way that is not known here")),
     }
 }
 
@@ -84,9 +86,4 @@ fn told(answer: Answer, is_form: bool) -> Value {
         Answer::Decline { .. } | Answer::Deny { .. } => json!({"action": "decline"}),
         _ => json!({"action": "cancel"}),
     }
-}
-
-/// A failure that is the server's own fault.
-pub(crate) fn refused(plan: &Plan, what: &str) -> ToolError {
-    ToolError::failed(format!("MCP server {:?}: it {what}", &*plan.name))
 }

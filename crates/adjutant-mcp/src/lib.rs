@@ -11,6 +11,7 @@ mod handler;
 mod http;
 mod input;
 mod oauth;
+mod plan;
 mod sample;
 mod server;
 mod stdio;

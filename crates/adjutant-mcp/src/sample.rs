@@ -1,19 +1,17 @@
 //! The answer of a model that a server asks for: a person is asked first, unless the server is trusted, and the agent's own
 //! model answers under the budget of its run.
 
-#![expect(deprecated, reason = "servers of both revisions still ask for a model's answers")]
-
 use std::sync::Arc;
 
 use adjutant_llm::{Block, Content, Entry, FinishReason, ModelId, Options, Reply, Request, Turn};
 use adjutant_tool::{Answer, Ask, CallContext, Sampler, ToolError, ToolErrorKind};
-use rmcp::model::{ContentBlock, CreateMessageRequestParams, Role, SamplingMessageContentBlock};
+use rmcp::model::{ContentBlock, Role};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     content,
-    input::refused,
-    server::Plan,
+    plan::Plan,
     step::{Again, step},
 };
 
@@ -22,21 +20,53 @@ const MAX_MESSAGES: usize = 64;
 /// The number of bytes of a request that the person is shown who is asked about it.
 const MAX_SHOWN: usize = 4 << 10;
 
+/// What a server asks a model. The SDK's own type of it is on its way out.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    messages: Vec<AskedMessage>,
+    system_prompt: Option<String>,
+    max_tokens: u64,
+    temperature: Option<f64>,
+    stop_sequences: Option<Vec<String>>,
+    tools: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+struct AskedMessage {
+    role: Role,
+    content: Parts,
+}
+
+/// Calls of tools are no such parts: they are refused with the request.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Parts {
+    One(Box<ContentBlock>),
+    Many(Vec<ContentBlock>),
+}
+
+impl Parts {
+    fn all(&self) -> &[ContentBlock] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Many(parts) => parts,
+        }
+    }
+}
+
 /// Asks the model of the agent that calls; gives its answer in the form of the protocol.
 ///
 /// # Errors
 /// `Denied` if a person does not want that, `Failed` if there is no model here, and those of the model.
-pub(crate) async fn ask(
-    cx: &CallContext,
-    key: &str,
-    params: &CreateMessageRequestParams,
-    plan: &Plan,
-) -> Result<Value, ToolError> {
+pub(crate) async fn ask(cx: &CallContext, key: &str, params: Value, plan: &Plan) -> Result<Value, ToolError> {
+    let read = |_| plan.fault("it asks the model in a way that is not known here");
+    let params: Asked = serde_json::from_value(params).map_err(read)?;
     let sampler = cx.get::<dyn Sampler>();
-    let sampler = sampler.ok_or_else(|| refused(plan, "asks for the answer of a model, and none answers here"))?;
-    let request = request(params).map_err(|why| refused(plan, why))?;
+    let sampler = sampler.ok_or_else(|| plan.fault("it asks for the answer of a model, and none answers here"))?;
+    let request = request(&params).map_err(|why| plan.fault(why))?;
     if !plan.config.trusted {
-        let shown = shown(params);
+        let shown = shown(&params);
         let prompt = format!("{} wants to ask the model, at this run's cost:\n{shown}", plan.name);
         let data = json!({"mcp": {"server": &*plan.name, "mode": "sampling"}});
         match cx.pause(&format!("{key}-allowed"), Ask { data, ..Ask::approval(prompt) }).await? {
@@ -59,21 +89,21 @@ pub(crate) async fn ask(
 
 /// # Errors
 /// What cannot be asked of it.
-fn request(params: &CreateMessageRequestParams) -> Result<Request, &'static str> {
+fn request(params: &Asked) -> Result<Request, &'static str> {
     if params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-        return Err("asks for the answer of a model with tools, which it was not told of");
+        return Err("it asks for the answer of a model with tools, which it was not told of");
     }
     if params.messages.len() > MAX_MESSAGES {
-        return Err("asks the model with more than 64 messages");
+        return Err("it asks the model with more than 64 messages");
     }
     let mut request = Request::new().system(params.system_prompt.clone().unwrap_or_default()).options(Options {
-        max_output_tokens: Some(u64::from(params.max_tokens)),
-        temperature: params.temperature.map(f64::from),
+        max_output_tokens: Some(params.max_tokens),
+        temperature: params.temperature,
         stop: params.stop_sequences.iter().flatten().map(|stop| stop.as_str().into()).collect(),
         ..Options::default()
     });
     for message in &params.messages {
-        let parts = message.content.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+        let parts: Vec<Content> = message.content.all().iter().cloned().map(content::part).collect();
         request.entries.push(match message.role {
             Role::User => Entry::User(parts.into()),
             Role::Assistant => {
@@ -81,28 +111,21 @@ fn request(params: &CreateMessageRequestParams) -> Result<Request, &'static str>
                 let texts = parts.iter().filter_map(Content::as_text);
                 reply.blocks = texts.map(|text| Arc::new(Block::text(text))).collect();
                 let open = Turn::open(Arc::new(reply));
-                Entry::Turn(open.close().map_err(|_| "asks the model about calls of tools")?)
+                Entry::Turn(open.close().map_err(|_| "it asks the model about calls of tools")?)
             }
         });
     }
     Ok(request)
 }
 
-fn part(block: &SamplingMessageContentBlock) -> Result<Content, &'static str> {
-    let block = match block {
-        SamplingMessageContentBlock::Text(text) => ContentBlock::Text(text.clone()),
-        SamplingMessageContentBlock::Image(image) => ContentBlock::Image(image.clone()),
-        SamplingMessageContentBlock::Audio(audio) => ContentBlock::Audio(audio.clone()),
-        _ => return Err("asks the model about calls of tools"),
-    };
-    Ok(content::part(block))
-}
-
 /// What a person is shown of a request.
-fn shown(params: &CreateMessageRequestParams) -> String {
+fn shown(params: &Asked) -> String {
     let system = params.system_prompt.iter().map(|system| format!("system: {system}\n"));
     let messages = params.messages.iter().map(|message| {
-        let texts = message.content.iter().map(|part| part.as_text().map_or("[media]", |text| &text.text));
+        let texts = message.content.all().iter().map(|part| match part {
+            ContentBlock::Text(text) => text.text.as_str(),
+            _ => "[media]",
+        });
         let role = if message.role == Role::User { "user" } else { "model" };
         format!("{role}: {}\n", texts.collect::<Vec<_>>().join("\n"))
     });

@@ -3,7 +3,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use adjutant_tool::{Identity, ToolError, Toolbox, Toolset};
@@ -20,11 +20,13 @@ use tokio::{
 };
 
 use crate::{
-    Error, ErrorKind, Revision, ServerConfig,
     catalogue::{self, Listed},
-    connection::{self, Connection, Line},
+    config::{Revision, ServerConfig},
+    connection::{self, Backing, Connect, Connection},
     content::floor,
+    error::{Error, ErrorKind},
     handler::Desk,
+    plan::Plan,
     stdio::Trace,
 };
 
@@ -38,8 +40,6 @@ const LIST_EVERY: Duration = Duration::from_secs(1);
 const LIST_AGAIN: Duration = Duration::from_secs(60);
 /// The largest number of bytes of a name, and of a prefix.
 const MAX_NAME: usize = 32;
-/// What is said of a connection that ended without a reason.
-pub(crate) const CLOSED: &str = "it closed the connection";
 /// The number of bytes of a failure that a warning shows: of its beginning and of its end.
 const SHOWN: usize = 1_024;
 
@@ -55,23 +55,16 @@ pub struct McpServer {
     shared: Arc<Shared>,
 }
 
-/// What is said of a server, and does not change.
-pub(crate) struct Plan {
-    pub(crate) name: Arc<str>,
-    pub(crate) prefix: Arc<str>,
-    pub(crate) config: ServerConfig,
-}
-
 /// What the handles of a server share.
-pub(crate) struct Shared {
-    pub(crate) plan: Arc<Plan>,
-    status: Arc<watch::Sender<Status>>,
+struct Shared {
+    plan: Arc<Plan>,
+    status: Arc<watch::Sender<ServerStatus>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// How a server is.
 #[derive(Clone, Default)]
-struct Status {
+struct ServerStatus {
     state: State,
     /// Its tools; none before it was tried for the first time.
     set: Option<Toolset>,
@@ -115,7 +108,7 @@ impl McpServer {
     /// # Errors
     /// Why it does not, with the end of its error output.
     pub async fn ready(&self) -> Result<(), Error> {
-        self.shared.connection().await.map(|_| ())
+        Arc::clone(&self.shared).connection().await.map(|_| ())
     }
 }
 
@@ -134,7 +127,7 @@ impl Toolbox for McpServer {
             is_over && !std::mem::replace(&mut status.is_stale, true)
         });
         let is_settled =
-            |status: &Status| status.set.is_some() && !(status.is_stale && matches!(status.state, State::Up(_)));
+            |status: &ServerStatus| status.set.is_some() && !(status.is_stale && matches!(status.state, State::Up(_)));
         // Its keeper gives up before that.
         let limit = shared.plan.config.start_limit.saturating_add(LIST_EVERY * 2);
         let _ = timeout(limit, seen.wait_for(is_settled)).await;
@@ -145,7 +138,7 @@ impl Toolbox for McpServer {
 
 impl Shared {
     /// Watches how the server is, and starts it if it was not.
-    fn watch(self: &Arc<Self>) -> watch::Receiver<Status> {
+    fn watch(self: &Arc<Self>) -> watch::Receiver<ServerStatus> {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         // A keeper ends with its runtime.
         if keeper.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -155,17 +148,24 @@ impl Shared {
         }
         self.status.subscribe()
     }
+}
 
-    /// The connection to the server; waits for it.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub(crate) async fn connection(self: &Arc<Self>) -> Result<Connection, Error> {
+#[async_trait]
+impl Connect for Shared {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    async fn connection(self: Arc<Self>) -> Result<Connection, Error> {
         let mut seen = self.watch();
-        let is_up =
-            |status: &Status| matches!(&status.state, State::Up(connection) if !connection.peer.is_transport_closed());
+        let is_known = |status: &ServerStatus| match &status.state {
+            State::Up(connection) => !connection.peer.is_transport_closed(),
+            // Only a person can change that: nobody waits for it.
+            State::Down(error) => !error.is_retryable(),
+            State::Starting => false,
+        };
         let limit = self.plan.config.start_limit;
-        let status = match timeout(limit, seen.wait_for(is_up)).await {
+        let status = match timeout(limit, seen.wait_for(is_known)).await {
             Ok(Ok(status)) => status.clone(),
             _ => self.status.borrow().clone(),
         };
@@ -184,18 +184,11 @@ impl Drop for Shared {
     }
 }
 
-impl Plan {
-    /// A failure of this server.
-    pub(crate) fn error(&self, kind: ErrorKind, what: &str) -> Error {
-        Error::new(kind, format!("MCP server {:?}: {what}", &*self.name))
-    }
-}
-
 /// Keeps a server running, and its list of tools true.
 struct Keeper {
-    server: std::sync::Weak<Shared>,
+    server: Weak<Shared>,
     plan: Arc<Plan>,
-    status: Arc<watch::Sender<Status>>,
+    status: Arc<watch::Sender<ServerStatus>>,
 }
 
 impl Keeper {
@@ -210,8 +203,8 @@ impl Keeper {
                 Error::new(ErrorKind::TimedOut, format!("it did not start within {:?}", self.plan.config.start_limit))
             };
             let error = match start.unwrap_or_else(|_| Err(late())) {
-                Ok((connection, line)) => {
-                    let error = self.stay(&connection, line, &mut listed).await;
+                Ok((connection, backing)) => {
+                    let error = self.stay(&connection, backing, &mut listed).await;
                     wait = if began.elapsed() >= LONG { WAIT.0 } else { wait };
                     error
                 }
@@ -233,13 +226,13 @@ impl Keeper {
         revision: Revision,
         trace: &Arc<Trace>,
         listed: &mut Option<Listed>,
-    ) -> Result<(Connection, Line), Error> {
+    ) -> Result<(Connection, Backing), Error> {
         let status = Arc::clone(&self.status);
         let changed = move || stale(&status);
         let desk = Desk::new(Arc::clone(&self.plan), changed);
-        let (connection, line) = connection::begin(&self.plan, desk, revision, trace).await?;
+        let (connection, backing) = connection::begin(&self.plan, desk, revision, trace).await?;
         self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection))?;
-        Ok((connection, line))
+        Ok((connection, backing))
     }
 
     /// Asks for the tools, and tells everyone of them and of the connection.
@@ -251,7 +244,8 @@ impl Keeper {
         });
         let (list, expires) = catalogue::fetch(connection).await?;
         let is_same = listed.as_ref() == Some(&list);
-        let set = if is_same { None } else { Some(list.toolset(&self.plan, &self.server)) };
+        let set =
+            if is_same { None } else { Some(list.toolset(&self.plan, &(self.server.clone() as Weak<dyn Connect>))) };
         *listed = Some(list);
         self.status.send_modify(|status| {
             status.state = State::Up(connection.clone());
@@ -262,8 +256,8 @@ impl Keeper {
     }
 
     /// Keeps the list true for as long as the connection is there; gives why it ended.
-    async fn stay(&self, connection: &Connection, line: Line, listed: &mut Option<Listed>) -> Error {
-        let Line { running, mut child } = line;
+    async fn stay(&self, connection: &Connection, backing: Backing, listed: &mut Option<Listed>) -> Error {
+        let Backing { running, mut child } = backing;
         let hear = async {
             if !connection.is_legacy {
                 self.listen(&connection.peer).await;
@@ -277,7 +271,7 @@ impl Keeper {
         if let Some(child) = &mut child {
             child.ended().await;
         }
-        Error::new(ErrorKind::Unavailable, connection.reason().unwrap_or(CLOSED).to_owned())
+        Error::new(ErrorKind::Unavailable, connection.reason().to_owned())
     }
 
     /// Asks for the list again whenever it may be another one. Ends never.
@@ -333,14 +327,14 @@ impl Keeper {
             if !is_known && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings()) {
                 status.set = Some(warning());
             }
-            let error = error.saying(format!("MCP server {:?}: {full}", &*self.plan.name));
+            let error = error.saying(self.plan.says(&full));
             status.state = State::Down(Arc::new(error));
         });
     }
 }
 
 /// The list may be another one by now.
-fn stale(status: &watch::Sender<Status>) {
+fn stale(status: &watch::Sender<ServerStatus>) {
     status.send_if_modified(|status| !std::mem::replace(&mut status.is_stale, true));
 }
 
@@ -357,7 +351,7 @@ fn unlisted(error: &ServiceError, connection: &Connection) -> Error {
             Error::new(ErrorKind::Protocol, "it answered with something that is no list of tools")
         }
         _ => {
-            let why = connection.reason().unwrap_or(CLOSED);
+            let why = connection.reason();
             Error::new(ErrorKind::Unavailable, format!("{why} before it listed its tools"))
         }
     }

@@ -20,7 +20,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Access, Error, ErrorKind, StdioConfig};
+use crate::{
+    config::{Access, StdioConfig},
+    error::{Error, ErrorKind},
+};
 
 /// The largest number of bytes of a message.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;

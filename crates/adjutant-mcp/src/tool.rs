@@ -22,9 +22,9 @@ use serde_json::Value;
 use tokio::time::{Duration, sleep, timeout};
 
 use crate::{
-    connection::{Connection, chain, short},
+    connection::{Connect, Connection, chain, short},
     content, input,
-    server::{CLOSED, Plan, Shared},
+    plan::Plan,
     step::{Again, step},
 };
 
@@ -46,7 +46,7 @@ const CANCEL: Duration = Duration::from_secs(2);
 /// A tool of a server.
 pub(crate) struct McpTool {
     /// Not a handle: a set of tools that somebody keeps does not keep the server.
-    pub(crate) server: Weak<Shared>,
+    pub(crate) server: Weak<dyn Connect>,
     /// The name that the server has for it.
     pub(crate) name: String,
     pub(crate) spec: ToolSpec,
@@ -68,7 +68,7 @@ enum Sent {
 /// What a task came to, or needs.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Seen {
+enum TaskNews {
     Done(CallResult),
     Input(InputRequests),
 }
@@ -92,7 +92,7 @@ impl ErasedTool for McpTool {
 /// A call of a tool.
 struct ToolCall<'a> {
     tool: &'a McpTool,
-    server: Arc<Shared>,
+    server: Arc<dyn Connect>,
     cx: CallContext,
 }
 
@@ -123,7 +123,7 @@ impl ToolCall<'_> {
     /// Sends the request of a round, once over all entries into the call.
     async fn send(&self, round: usize, params: &CallToolRequestParams) -> Result<Sent, ToolError> {
         // Before the step begins: a server that is not there is sent nothing.
-        let connection = self.server.connection().await;
+        let connection = Arc::clone(&self.server).connection().await;
         let work = async {
             let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
@@ -182,11 +182,11 @@ impl ToolCall<'_> {
     async fn follow(&self, id: &str, poll_ms: Option<u64>) -> Result<CallResult, ToolError> {
         let mut wait = interval(poll_ms);
         for round in 0..=MAX_ROUNDS {
-            let seen: Seen =
+            let seen: TaskNews =
                 step(&self.cx, &format!("task-{round}"), Again::Harmless, self.look(id, &mut wait)).await?;
             let requests = match seen {
-                Seen::Done(result) => return Ok(result),
-                Seen::Input(requests) => requests,
+                TaskNews::Done(result) => return Ok(result),
+                TaskNews::Input(requests) => requests,
             };
             let answers = self.answers(&format!("task-ask-{round}"), &requests).await?;
             let _: () = step(&self.cx, &format!("task-told-{round}"), Again::Harmless, self.tell(id, answers)).await?;
@@ -195,14 +195,14 @@ impl ToolCall<'_> {
     }
 
     /// Looks at a task until it has ended or needs something.
-    async fn look(&self, id: &str, wait: &mut Duration) -> Result<Seen, ToolError> {
+    async fn look(&self, id: &str, wait: &mut Duration) -> Result<TaskNews, ToolError> {
         let mut missed = 0;
         loop {
             tokio::select! {
                 () = sleep(*wait) => {}
                 () = self.cx.cancel.cancelled() => return Err(self.give_up(id).await),
             }
-            let answer = match self.server.connection().await {
+            let answer = match Arc::clone(&self.server).connection().await {
                 Ok(connection) => {
                     let request = ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(id)));
                     timeout(self.plan().config.start_limit, connection.request(request)).await
@@ -214,10 +214,10 @@ impl ToolCall<'_> {
             };
             let task = match answer {
                 Ok(Ok(ServerResult::GetTaskResult(result))) => result.task,
-                Ok(Ok(_)) => return Ok(Seen::Done(self.refused("it answered with something that is no task"))),
+                Ok(Ok(_)) => return Ok(TaskNews::Done(self.refused("it answered with something that is no task"))),
                 Ok(Err(ServiceError::McpError(error))) => {
                     let what = format!("it knows nothing of the task any more: {}", short(&error.message));
-                    return Ok(Seen::Done(self.refused(&what)));
+                    return Ok(TaskNews::Done(self.refused(&what)));
                 }
                 _ if missed >= MAX_MISSED => return Err(self.failed("it did not say what became of the task")),
                 _ => {
@@ -235,27 +235,27 @@ impl ToolCall<'_> {
                 }
                 TaskPayload::InputRequired { input_requests } => {
                     self.bounded(&input_requests, None)?;
-                    return Ok(Seen::Input(input_requests));
+                    return Ok(TaskNews::Input(input_requests));
                 }
                 TaskPayload::Completed { result } => {
                     let result = serde_json::from_value(Value::Object(result));
                     let result = result.map(|result| self.result(result));
-                    return Ok(Seen::Done(
+                    return Ok(TaskNews::Done(
                         result.unwrap_or_else(|_| self.refused("it ended the task with no result of a tool")),
                     ));
                 }
                 TaskPayload::Failed { error } => {
                     let message = error.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
-                    return Ok(Seen::Done(self.refused(&format!("it failed in the task: {}", short(message)))));
+                    return Ok(TaskNews::Done(self.refused(&format!("it failed in the task: {}", short(message)))));
                 }
-                _ => return Ok(Seen::Done(CallResult::new(Status::Cancelled, "the server stopped the task"))),
+                _ => return Ok(TaskNews::Done(CallResult::new(Status::Cancelled, "the server stopped the task"))),
             }
         }
     }
 
     /// Hands answers to a task. One that has them already refuses them: what it does with them is seen when it is looked at.
     async fn tell(&self, id: &str, answers: InputResponses) -> Result<(), ToolError> {
-        let connection = self.server.connection().await;
+        let connection = Arc::clone(&self.server).connection().await;
         let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
         let params = UpdateTaskParams::new(id, answers);
         match connection.request(ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(params))).await {
@@ -267,7 +267,7 @@ impl ToolCall<'_> {
     /// Tells the server that a task is not wanted any more.
     async fn give_up(&self, id: &str) -> ToolError {
         let tell = async {
-            let connection = self.server.connection().await.ok()?;
+            let connection = Arc::clone(&self.server).connection().await.ok()?;
             let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(CancelTaskParams::new(id)));
             connection.request(request).await.ok()
         };
@@ -293,7 +293,7 @@ impl ToolCall<'_> {
     }
 
     fn plan(&self) -> &Plan {
-        &self.server.plan
+        self.server.plan()
     }
 
     /// An answer that is no success.
@@ -302,18 +302,18 @@ impl ToolCall<'_> {
     }
 
     fn failed(&self, what: &str) -> ToolError {
-        ToolError::failed(self.said(what))
+        self.plan().fault(what)
     }
 
     fn said(&self, what: &str) -> String {
-        format!("MCP server {:?}: {what}", &*self.plan().name)
+        self.plan().says(what)
     }
 
     /// A request that was sent, and whose answer nobody saw.
     fn unanswered(&self, error: &ServiceError, connection: &Connection) -> ToolError {
         let what = match error {
             ServiceError::Timeout { timeout } => format!("it said nothing for {timeout:?}"),
-            ServiceError::TransportClosed => connection.reason().unwrap_or(CLOSED).to_owned(),
+            ServiceError::TransportClosed => connection.reason().to_owned(),
             ServiceError::TransportSend(error) => format!("it could not be asked: {}", short(&chain(&*error.error))),
             error => short(&chain(error)).to_owned(),
         };

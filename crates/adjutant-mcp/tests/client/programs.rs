@@ -172,13 +172,13 @@ async fn program_ends_with_everything_that_it_began_when_the_last_handle_is_drop
 
 /// Waits until none of these processes is there.
 async fn gone(pids: &[&str]) {
-    for _ in 0..500 {
-        if pids.iter().all(|pid| !lives(pid)) {
-            return;
+    let waits = async {
+        while pids.iter().any(|pid| lives(pid)) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("some of {pids:?} live on");
+    };
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(10), waits).await;
+    assert!(ended.is_ok(), "some of {pids:?} live on");
 }
 
 /// A server behind HTTP that follows a script; gives its address.

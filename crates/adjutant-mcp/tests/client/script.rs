@@ -28,6 +28,9 @@ pub(crate) trait Script: Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static {
 
 impl<T: Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static> Script for T {}
 
+/// Any script.
+pub(crate) type AnyScript = Box<dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync>;
+
 /// Which revision a scripted server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaks {
@@ -160,7 +163,7 @@ pub(crate) async fn call(set: &Toolset, name: &str, args: Value) -> Result<CallR
     match Reentry::default().enter(|cx| tool.call(args, cx)).await {
         Entered::Ended(result) => Ok(result),
         Entered::Failed(error) => Err(error),
-        other => panic!("it waits: {other:?}"),
+        other => Err(ToolError::failed(format!("it waits: {other:?}"))),
     }
 }
 
