@@ -6,6 +6,8 @@ mod calls;
 mod hostile;
 #[path = "client/programs.rs"]
 mod programs;
+#[path = "client/runs.rs"]
+mod runs;
 #[path = "client/script.rs"]
 mod script;
 #[path = "client/stays.rs"]

@@ -20,7 +20,7 @@ use super::script::{
 };
 
 /// What a server saw, and whatever processes there are of it.
-type Seen = Arc<Mutex<Vec<String>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<String>>>;
 
 fn saw(seen: &Seen, what: impl Into<String>) {
     seen.lock().expect("nobody panicked").push(what.into());
@@ -32,7 +32,7 @@ fn form(message: &str) -> Value {
 }
 
 /// A server whose state is all in its answers: two questions at once, another one, then the effect.
-fn order(seen: Seen) -> impl Fn(usize, &Value) -> Vec<Act> + Send + Sync {
+pub(crate) fn order(seen: Seen) -> impl Fn(usize, &Value) -> Vec<Act> + Send + Sync {
     move |_, message| {
         let params = &message["params"];
         if message["method"] != "tools/call" {
@@ -58,7 +58,7 @@ fn order(seen: Seen) -> impl Fn(usize, &Value) -> Vec<Act> + Send + Sync {
 }
 
 /// A server that makes a task of a call; the task asks once.
-fn job(seen: Seen) -> impl Fn(usize, &Value) -> Vec<Act> + Send + Sync {
+pub(crate) fn job(seen: Seen) -> impl Fn(usize, &Value) -> Vec<Act> + Send + Sync {
     let looks = Mutex::new(0);
     move |_, message| {
         let task = |status: &str| json!({"resultType": "complete", "taskId": "t", "status": status, "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": null, "pollIntervalMs": 1_000});

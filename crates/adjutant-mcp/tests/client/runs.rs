@@ -1,0 +1,68 @@
+//! Calls in runs of an agent: their log, other programs that go on with it, and one whose program dies.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, Answered, MemoryJournal, Outcome, Pause, RunResult};
+use adjutant_llm::{Script, ScriptedModel};
+use adjutant_tool::Answer;
+use serde_json::json;
+use tokio::time::{Duration, timeout};
+
+use super::{
+    calls::{Seen, job, order},
+    script::server,
+};
+
+fn agent(journal: &MemoryJournal, seen: &Seen, scripts: Vec<Script>, is_task: bool) -> Agent {
+    let agent = Agent::new(Arc::new(ScriptedModel::new(scripts))).journal(journal.clone());
+    if is_task { agent.toolbox(server(job(Arc::clone(seen)))) } else { agent.toolbox(server(order(Arc::clone(seen)))) }
+}
+
+/// Answers to all that a run waits for.
+fn answers(result: &RunResult) -> Vec<Answered> {
+    let Outcome::Paused { pauses } = &result.outcome else { return Vec::new() };
+    let name = |key: Option<&Arc<str>>| json!({"name": key.map(|key| &**key)});
+    let answered = |pause: &Arc<Pause>| Answered {
+        pause: pause.id.clone(),
+        answer: Answer::give(name(pause.key.as_ref())),
+        shown: None,
+    };
+    pauses.iter().map(answered).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn question_of_a_server_is_answered_by_another_program() {
+    let (journal, seen) = (MemoryJournal::default(), Seen::default());
+    let first = agent(&journal, &seen, vec![Script::new().call("s_order", json!({}))], false);
+    let session = first.session_id().clone();
+    let mut waits = first.run("Order it.").await.expect("the run waits");
+    drop(first);
+    // A program of its own for each answer.
+    let mut rounds = Vec::new();
+    while !answers(&waits).is_empty() {
+        rounds.push(answers(&waits).len());
+        let next =
+            agent(&journal, &seen, vec![Script::new().text("Done.")], false).session(session.clone()).take_over();
+        waits = next.resume(answers(&waits)).await.expect("the run goes on");
+    }
+    assert_eq!((waits.text().as_str(), rounds), ("Done.", vec![2, 1]));
+    let seen = seen.lock().expect("nobody panicked");
+    let began: Vec<&str> = seen.iter().filter_map(|what| what.split(' ').next()).collect();
+    assert_eq!(began, ["begins", "hears", "orders"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_of_a_server_is_followed_by_another_program() {
+    let (journal, seen) = (MemoryJournal::default(), Seen::default());
+    let first = agent(&journal, &seen, vec![Script::new().call("s_job", json!({}))], true);
+    let session = first.session_id().clone();
+    // It dies while it looks at the task.
+    assert!(timeout(Duration::from_millis(1_500), async { first.run("Do it.").await }).await.is_err());
+    drop(first);
+    let next = || agent(&journal, &seen, vec![Script::new().text("Done.")], true).session(session.clone()).take_over();
+    let waits = next().resume(Vec::new()).await.expect("the run goes on");
+    let ended = next().resume(answers(&waits)).await.expect("the run goes on");
+    assert_eq!(ended.text(), "Done.");
+    let seen = seen.lock().expect("nobody panicked");
+    assert_eq!((seen.len(), seen[0].as_str()), (2, "makes"), "{seen:?}");
+}
