@@ -20,15 +20,17 @@ pub(crate) fn result(result: CallToolResult, schema: Option<&Schema>) -> CallRes
     let is_error = result.is_error == Some(true);
     let fault =
         if is_error { None } else { schema.and_then(|schema| fault(schema, result.structured_content.as_ref())) };
-    let details = match result.structured_content {
-        Some(value) => {
-            let size = value.to_string().len();
-            room = room.saturating_sub(size);
-            if size > MAX_RESULT { Value::Null } else { value }
-        }
-        None => Value::Null,
-    };
+    let details = result.structured_content.unwrap_or_default();
+    let size_of_details = if details.is_null() { 0 } else { details.to_string().len() };
+    let is_kept = size_of_details <= MAX_RESULT;
+    let details = if is_kept { details } else { Value::Null };
+    room -= if is_kept { size_of_details } else { 0 };
     let mut content: Vec<Content> = fault.iter().map(|fault| Content::text(fault.as_str())).collect();
+    if !is_kept {
+        content.push(Content::text(format!(
+            "[{size_of_details} bytes of structured content are left out: they are too many]"
+        )));
+    }
     let (total, mut cut) = (result.content.len(), false);
     for block in result.content.into_iter().take(MAX_PARTS) {
         let part = part(block);

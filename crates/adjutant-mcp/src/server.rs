@@ -225,7 +225,7 @@ impl Keeper {
         &self,
         revision: Revision,
         trace: &Arc<Trace>,
-        listed: &mut Option<Listed>,
+        listed: &mut Option<(Listed, Toolset)>,
     ) -> Result<(Connection, Backing), Error> {
         let status = Arc::clone(&self.status);
         let changed = move || stale(&status);
@@ -236,27 +236,27 @@ impl Keeper {
     }
 
     /// Asks for the tools, and tells everyone of them and of the connection.
-    async fn list(&self, connection: &Connection, listed: &mut Option<Listed>) -> Result<(), ServiceError> {
+    async fn list(&self, connection: &Connection, listed: &mut Option<(Listed, Toolset)>) -> Result<(), ServiceError> {
         // What changes while the list is on its way may be missing in it.
         self.status.send_if_modified(|status| {
             status.is_stale = false;
             false
         });
         let (list, expires) = catalogue::fetch(connection).await?;
-        let is_same = listed.as_ref() == Some(&list);
-        let set =
-            if is_same { None } else { Some(list.toolset(&self.plan, &(self.server.clone() as Weak<dyn Connect>))) };
-        *listed = Some(list);
+        let set = match listed.take() {
+            Some((known, set)) if known == list => set,
+            _ => list.toolset(&self.plan, &(self.server.clone() as Weak<dyn Connect>)),
+        };
+        *listed = Some((list, set.clone()));
         self.status.send_modify(|status| {
-            status.state = State::Up(connection.clone());
-            status.set = set.or_else(|| status.set.take());
+            (status.state, status.set) = (State::Up(connection.clone()), Some(set));
             status.expires = expires;
         });
         Ok(())
     }
 
     /// Keeps the list true for as long as the connection is there; gives why it ended.
-    async fn stay(&self, connection: &Connection, backing: Backing, listed: &mut Option<Listed>) -> Error {
+    async fn stay(&self, connection: &Connection, backing: Backing, listed: &mut Option<(Listed, Toolset)>) -> Error {
         let Backing { running, mut child } = backing;
         let hear = async {
             if !connection.is_legacy {
@@ -275,7 +275,7 @@ impl Keeper {
     }
 
     /// Asks for the list again whenever it may be another one. Ends never.
-    async fn renew(&self, connection: &Connection, listed: &mut Option<Listed>) {
+    async fn renew(&self, connection: &Connection, listed: &mut Option<(Listed, Toolset)>) {
         let mut seen = self.status.subscribe();
         loop {
             sleep(LIST_EVERY).await;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    iter::successors,
     sync::{Arc, Weak},
 };
 
@@ -16,6 +17,7 @@ use rmcp::{
         UpdateTaskRequest,
     },
     service::ServiceError,
+    transport::streamable_http_client::StreamableHttpError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,11 +110,12 @@ impl ToolCall<'_> {
                 Sent::Task { id, poll_ms } => return self.follow(&id, poll_ms).await,
                 Sent::Input { .. } if round == MAX_ROUNDS => {}
                 Sent::Input { requests, state } => {
-                    if requests.is_empty() {
+                    let answers = self.answers(&format!("ask-{round}"), &requests).await?;
+                    if answers.is_empty() {
                         // It wants to be asked again, a little later.
                         sleep(POLL.1).await;
                     }
-                    params.input_responses = Some(self.answers(&format!("ask-{round}"), &requests).await?);
+                    params.input_responses = Some(answers).filter(|answers| !answers.is_empty());
                     params.request_state = state;
                 }
             }
@@ -311,6 +314,9 @@ impl ToolCall<'_> {
 
     /// A request that was sent, and whose answer nobody saw.
     fn unanswered(&self, error: &ServiceError, connection: &Connection) -> ToolError {
+        if is_unsent(error) {
+            return self.failed(&format!("it cannot be reached: {}", short(&chain(error))));
+        }
         let what = match error {
             ServiceError::Timeout { timeout } => format!("it said nothing for {timeout:?}"),
             ServiceError::TransportClosed => connection.reason().to_owned(),
@@ -324,6 +330,16 @@ impl ToolCall<'_> {
         };
         ToolError::new(kind, message)
     }
+}
+
+/// True if nothing of a request can have reached the server: there was no connection to it.
+fn is_unsent(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    let mut causes = successors(Some(&*error.error as &(dyn std::error::Error + 'static)), |error| error.source());
+    causes.any(|cause| match cause.downcast_ref() {
+        Some(StreamableHttpError::Client(error)) => reqwest::Error::is_connect(error),
+        _ => false,
+    })
 }
 
 /// The time between two looks at a task, as it was asked for.

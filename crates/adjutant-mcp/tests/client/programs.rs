@@ -183,14 +183,20 @@ async fn gone(pids: &[&str]) {
 
 /// A server behind HTTP that follows a script; gives its address.
 async fn http(script: impl Fn(&Value) -> Vec<Act> + Clone + Send + Sync + 'static) -> String {
+    listening(script).await.0
+}
+
+async fn listening(
+    script: impl Fn(&Value) -> Vec<Act> + Clone + Send + Sync + 'static,
+) -> (String, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move {
+    let serving = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(exchange(stream, script.clone()));
         }
     });
-    format!("http://{address}/mcp")
+    (format!("http://{address}/mcp"), serving)
 }
 
 /// One request and its answer: JSON, or nothing for a notification.
@@ -243,6 +249,18 @@ async fn server_behind_http_is_listed_and_called_in_both_revisions() {
         assert_eq!((names(&set), warnings(&set)), (vec!["h_hello"], vec![]), "{speaks:?}");
         assert_eq!(call(&set, "h_hello", json!({})).await.expect("it answers").text(), "hello", "{speaks:?}");
     }
+}
+
+#[tokio::test]
+async fn call_has_a_known_end_when_nobody_listens_any_more() {
+    let (url, serving) = listening(|message: &Value| usual(Speaks::New, message, &[tool("hello")])).await;
+    let server = McpServer::new("h", ServerConfig::new(HttpConfig::new(url))).expect("a server");
+    let set = resolve(&server).await;
+    serving.abort();
+    let _ = serving.await;
+    let error = call(&set, "h_hello", json!({})).await.expect_err("nobody is there");
+    assert_eq!(error.kind, adjutant_tool::ToolErrorKind::Failed, "{}", error.message);
+    assert!(error.message.starts_with("MCP server \"h\": it cannot be reached: "), "{}", error.message);
 }
 
 #[tokio::test]

@@ -126,6 +126,11 @@ pub(super) fn odd_results() -> Vec<Row> {
             "s_a -> failed: the result lacks the structured content that the server declares of this tool\nfine",
         ),
         (
+            "too much that was declared",
+            results(json!({"resultType": "complete", "content": [], "structuredContent": "x".repeat(5 << 20)})),
+            "s_a -> ok: [5242882 bytes of structured content are left out: they are too many]",
+        ),
+        (
             "a failure of the tool",
             results(json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": "no"}]})),
             "s_a -> failed: no",
