@@ -188,3 +188,48 @@ fn said(text: &str) -> String {
     let plain = |c: char| if c.is_control() || is_hidden(c) { ' ' } else { c };
     text.chars().take(MAX_SAID).map(plain).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issuer_may_be_in_a_private_network_only_where_its_server_is() {
+        let url = |text: &str| Url::parse(text).expect("an address");
+        let local = [
+            "http://localhost:1/",
+            "http://127.0.0.1/",
+            "http://[::1]/",
+            "http://10.1.2.3/",
+            "http://mcp/",
+            "http://a.localhost/",
+        ];
+        let public = ["https://a.example/", "https://8.8.8.8/", "https://[2606:4700::1]/", "https://a.internal/"];
+        for (texts, is_one) in [(&local[..], true), (&public[..], false)] {
+            for text in texts {
+                assert_eq!(is_local(&url(text)), is_one, "{text}");
+            }
+        }
+        let judged =
+            |text| Reach::of(&url("https://a.example/"), false).judge(&url(text)).map_err(|error| error.to_string());
+        for (text, words) in [
+            ("http://as.example/", "no https"),
+            ("https://127.0.0.1/", "not public"),
+            ("https://[fd00::1]/", "not public"),
+            ("https://169.254.169.254/latest?key=hush", "https://169.254.169.254/latest is not asked"),
+        ] {
+            let error = judged(text).expect_err(text);
+            assert!(error.contains(words) && !error.contains("hush"), "{error}");
+            Reach::of(&url("http://localhost/"), false).judge(&url(text)).expect("it is local too");
+        }
+        judged("https://as.example/").expect("it is public");
+    }
+
+    #[tokio::test]
+    async fn name_is_resolved_only_to_public_addresses() {
+        use reqwest::dns::Resolve;
+        let found = http::PublicNames.resolve("localhost".parse().expect("a name")).await;
+        let error = found.err().expect("it is this machine").to_string();
+        assert!(error.contains("localhost is at") && error.contains("not public"), "{error}");
+    }
+}

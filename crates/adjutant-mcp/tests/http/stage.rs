@@ -43,8 +43,9 @@ pub struct Ways {
     pub asked: Vec<(String, String)>,
     /// The bodies that came to the token endpoint.
     pub forms: Vec<Vec<(String, String)>>,
-    good: HashSet<String>,
-    refresh: HashSet<String>,
+    /// The tokens that are good.
+    pub good: HashSet<String>,
+    pub refresh: HashSet<String>,
     given: usize,
 }
 
@@ -78,6 +79,13 @@ impl Stage {
         change(&mut self.ways.lock().expect("no panic"), &self.base());
     }
 
+    /// How often a token was renewed, or tried to be.
+    pub fn renewals(&self) -> usize {
+        let ways = self.ways.lock().expect("no panic");
+        let is_renewal = |form: &&Vec<(String, String)>| form.contains(&("grant_type".into(), "refresh_token".into()));
+        ways.forms.iter().filter(is_renewal).count()
+    }
+
     /// How often something was asked for.
     pub fn count(&self, path: &str) -> usize {
         self.ways.lock().expect("no panic").asked.iter().filter(|(asked, _)| asked == path).count()
@@ -94,7 +102,8 @@ impl Stage {
     /// The one file of tokens.
     pub fn file(&self) -> std::path::PathBuf {
         let files = std::fs::read_dir(self.folder.path().join("tokens")).expect("a folder");
-        let file = files.map(|file| file.expect("a file").path()).find(|file| file.extension() == Some("json".as_ref()));
+        let file =
+            files.map(|file| file.expect("a file").path()).find(|file| file.extension() == Some("json".as_ref()));
         file.expect("a file of tokens")
     }
 }
@@ -137,8 +146,10 @@ async fn serve(
             .into_response();
     }
     if ways.endless == Some(uri.path()) {
-        let piece = || futures_util::future::ready(Some((Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 65_536])), ())));
-        return Body::from_stream(futures_util::stream::unfold((), move |()| piece())).into_response();
+        let piece =
+            || futures_util::future::ready(Some((Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 65_536])), ())));
+        let body = Body::from_stream(futures_util::stream::unfold((), move |()| piece()));
+        return ([("content-type", "application/json")], body).into_response();
     }
     match uri.path() {
         "/mcp" => mcp(&mut ways, &base, &method, authorization, &body),
@@ -226,7 +237,12 @@ fn mcp(ways: &mut Ways, base: &str, method: &Method, authorization: &str, body: 
             }
             None => json!({ "content": [{ "type": "text", "text": "seen" }] }),
         },
-        _ => return json_of(200, &json!({ "jsonrpc": "2.0", "id": asked["id"], "error": { "code": -32601, "message": "no" } })),
+        _ => {
+            return json_of(
+                200,
+                &json!({ "jsonrpc": "2.0", "id": asked["id"], "error": { "code": -32601, "message": "no" } }),
+            );
+        }
     };
     (result["resultType"], result["ttlMs"], result["cacheScope"]) = ("complete".into(), 0.into(), "private".into());
     json_of(200, &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }))
