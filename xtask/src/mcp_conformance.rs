@@ -20,7 +20,7 @@ const NODE_VERSION: &str = "24";
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// The sides of the protocol, each with the example of `adjutant-mcp` that the suite speaks to.
-const SIDES: &[(&str, &str)] = &[("server", "mcp_conformance_server")];
+const SIDES: &[(&str, &str)] = &[("client", "mcp_conformance_client"), ("server", "mcp_conformance_server")];
 
 pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
     let known = |side: &&str| SIDES.iter().any(|(name, _)| name == side);
@@ -122,11 +122,12 @@ fn judge(suite: &Suite, side: &str, program: &Path, revision: &str) -> Result<bo
     };
     let output = command.output().map_err(|error| step(format!("{}: {error}", suite.node.display())))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    match text.find("=== SUMMARY") {
+    let summary = text.find("=== SUMMARY").or(text.find("=== SUITE SUMMARY"));
+    match summary {
         Some(at) => println!("{}", &text[at..]),
         None => println!("{text}{}", String::from_utf8_lossy(&output.stderr)),
     }
-    Ok(output.status.success() && text.contains("=== SUMMARY"))
+    Ok(output.status.success() && summary.is_some())
 }
 
 /// Starts a server and reads the address that it prints.

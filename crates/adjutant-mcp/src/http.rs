@@ -174,6 +174,10 @@ impl Client {
                 let message = format!("the server `{name}` {why}; hint: if that is meant, give the new address");
                 Error::new(ErrorKind::Protocol, message)
             }
+            (_, StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
+                let message = format!("the server `{name}` answers with more than {max_size} bytes");
+                Error::new(ErrorKind::Protocol, message)
+            }
             _ => return Ok(()),
         };
         self.refusals.put(error);

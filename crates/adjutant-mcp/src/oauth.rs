@@ -136,14 +136,14 @@ async fn discover(
     Ok(found.metadata)
 }
 
-/// Renews the tokens of a server. Gives nothing if nobody renews them any more.
+/// Renews the tokens of a server. Gives the same ones if they were never to be renewed, and none if nobody renews them any more.
 ///
 /// # Errors
 /// `Unavailable` if that may succeed later.
 pub(crate) async fn renew(file: &TokenFile, kept: &Kept) -> Result<Option<StoredCredentials>, Error> {
     let token = kept.credentials.as_ref().and_then(|stored| stored.token_response.as_ref());
     let (Some(stored), true) = (&kept.credentials, token.is_some_and(|token| token.refresh_token().is_some())) else {
-        return Ok(None);
+        return Ok(kept.credentials.clone());
     };
     let (name, url) = (&*file.name, http::address(&file.name, &file.url)?);
     let mut manager = manager(name, &url, Reach::of(&url, kept.is_private)).await?;

@@ -26,7 +26,13 @@ enum Origin {
     #[default]
     Nowhere,
     Stored(PathBuf),
-    Asked(Arc<dyn Fn() -> Asking + Send + Sync>),
+    Asked(Arc<Asked>),
+}
+
+struct Asked {
+    ask: Box<dyn Fn() -> Asking + Send + Sync>,
+    /// The token that was given last, and until when it is good. Locked while one is asked for: many that begin together ask once.
+    last: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
 type Asking = Pin<Box<dyn Future<Output = Result<(Arc<str>, Duration), Cause>> + Send>>;
@@ -46,7 +52,7 @@ impl Tokens {
     where
         F: Future<Output = Result<(Arc<str>, Duration), Cause>> + Send + 'static,
     {
-        Self(Origin::Asked(Arc::new(move || Box::pin(ask()))))
+        Self(Origin::Asked(Arc::new(Asked { ask: Box::new(move || Box::pin(ask())), last: Mutex::default() })))
     }
 
     /// The folder that signing in writes to.
@@ -72,11 +78,8 @@ impl fmt::Debug for Tokens {
 #[derive(Clone)]
 pub(crate) enum Source {
     Stored(TokenFile),
-    Asked { name: Arc<str>, ask: Arc<dyn Fn() -> Asking + Send + Sync>, last: Last },
+    Asked(Arc<str>, Arc<Asked>),
 }
-
-/// The token that was given last, and until when it is good. Locked while one is asked for: many that begin together ask once.
-type Last = Arc<Mutex<Option<(Arc<str>, Instant)>>>;
 
 impl Source {
     /// That of a server; none if it gets no tokens.
@@ -86,26 +89,24 @@ impl Source {
             _ if has_own => None,
             Origin::Nowhere => None,
             Origin::Stored(folder) => Some(Self::Stored(TokenFile::new(folder, name, &config.url)?)),
-            Origin::Asked(ask) => {
-                Some(Self::Asked { name: Arc::clone(name), ask: Arc::clone(ask), last: Last::default() })
-            }
+            Origin::Asked(asked) => Some(Self::Asked(Arc::clone(name), Arc::clone(asked))),
         })
     }
 
     /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
     pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Error> {
-        let (name, ask, last) = match self {
+        let (name, asked) = match self {
             Self::Stored(file) => return file.token(refused).await,
-            Self::Asked { name, ask, last } => (name, ask, last),
+            Self::Asked(name, asked) => (name, asked),
         };
-        let mut last = last.lock().await;
+        let mut last = asked.last.lock().await;
         let good = last.as_ref().filter(|(token, until)| Instant::now() < *until && Some(&**token) != refused);
         if let Some((token, _)) = good {
             return Ok(Some(Arc::clone(token)));
         }
         *last = None;
         let none = |message: String| Error::new(ErrorKind::Unauthorised, message);
-        let (token, ttl) = ask()
+        let (token, ttl) = (asked.ask)()
             .await
             .map_err(|cause| none(format!("there is no token for the server `{name}`")).with_source(cause))?;
         let token: Arc<str> = token.trim().into();
@@ -120,7 +121,7 @@ impl Source {
     pub(crate) async fn wants(&self, scopes: &str) -> Result<(), Error> {
         match self {
             Self::Stored(file) => file.wants(scopes).await,
-            Self::Asked { .. } => Ok(()),
+            Self::Asked(..) => Ok(()),
         }
     }
 }
