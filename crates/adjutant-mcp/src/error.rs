@@ -55,3 +55,8 @@ impl Error {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::TimedOut)
     }
 }
+
+/// What to do where a token is missing.
+pub(crate) fn login_hint(name: &str) -> String {
+    format!("adjutant mcp login {name}")
+}

@@ -3,20 +3,13 @@
 use std::{
     collections::HashMap,
     future::Future,
-    net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use adjutant_llm::Cause;
-use adjutant_toolkit::is_public;
 use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue, StatusCode};
-use reqwest::{
-    ClientBuilder, Url,
-    dns::{Addrs, Name, Resolve, Resolving},
-    redirect::{Attempt, Policy},
-};
+use reqwest::redirect::{Attempt, Policy};
 use rmcp::{
     model::ClientJsonRpcMessage,
     transport::{
@@ -28,23 +21,19 @@ use rmcp::{
         },
     },
 };
-use rustls::{ClientConfig, crypto::CryptoProvider};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use sse_stream::Sse;
 
 use crate::{
     config::HttpConfig,
-    error::{Error, ErrorKind},
-    oauth,
-    tokens::Source,
+    error::{Error, ErrorKind, login_hint},
+    reach::{address, build, builder, direct, may_carry_token},
+    tokens::TokenOrigin,
 };
 
 /// The largest message that is read, in bytes.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 /// The largest part of a failed answer that is read, in bytes.
 const MAX_FAILURE: usize = 64 * 1024;
-/// The time to connect.
-const CONNECT: Duration = Duration::from_secs(10);
 /// The number of redirects that are followed for one request.
 const MAX_HOPS: usize = 5;
 /// The number of times that a broken stream is resumed, and the longest pause before one.
@@ -63,7 +52,7 @@ const RESERVED: [&str; 9] = [
     "transfer-encoding",
 ];
 
-type Failure = StreamableHttpError<reqwest::Error>;
+type HttpFailure = StreamableHttpError<reqwest::Error>;
 
 /// A transport to a server, and what the server last refused in our own words.
 ///
@@ -74,7 +63,8 @@ pub(crate) fn transport(
     config: &HttpConfig,
 ) -> Result<(StreamableHttpClientTransport<Client>, Refusals), Error> {
     let url = address(name, &config.url)?;
-    let tokens = Source::of(name, config)?;
+    let has_own = config.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"));
+    let tokens = if has_own { None } else { config.tokens.of(name, &config.url) };
     if tokens.is_some() {
         may_carry_token(name, &url)?;
     }
@@ -116,15 +106,15 @@ impl Refusals {
 pub(crate) struct Client {
     name: Arc<str>,
     http: reqwest::Client,
-    tokens: Option<Source>,
+    tokens: Option<TokenOrigin>,
     refusals: Refusals,
 }
 
 impl Client {
     /// Sends a request with a token, and once more with another one if that is refused.
-    async fn send<T, F>(&self, request: impl Fn(Option<String>) -> F) -> Result<T, Failure>
+    async fn send<T, F>(&self, request: impl Fn(Option<String>) -> F) -> Result<T, HttpFailure>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, HttpFailure>>,
     {
         let mut token = self.token(None).await?;
         let mut is_again = false;
@@ -148,14 +138,14 @@ impl Client {
         }
     }
 
-    async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Failure> {
+    async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, HttpFailure> {
         let Some(tokens) = &self.tokens else { return Ok(None) };
         tokens.token(refused).await.map_err(|error| self.own(error))
     }
 
     /// Keeps what a failure means to the user.
-    async fn note(&self, failure: &Failure) -> Result<(), Failure> {
-        let (name, hint) = (&self.name, oauth::hint(&self.name));
+    async fn note(&self, failure: &HttpFailure) -> Result<(), HttpFailure> {
+        let (name, hint) = (&self.name, login_hint(&self.name));
         let error = match (refusal(failure), failure) {
             (Some(StatusCode::FORBIDDEN), StreamableHttpError::InsufficientScope(needs)) => {
                 let scopes = needs.required_scope.as_deref().unwrap_or_default();
@@ -185,14 +175,14 @@ impl Client {
     }
 
     /// An error of ours, as one of the SDK's.
-    fn own(&self, error: Error) -> Failure {
+    fn own(&self, error: Error) -> HttpFailure {
         self.refusals.put(error.clone());
         StreamableHttpError::Io(std::io::Error::other(error))
     }
 }
 
 /// The status of a refusal for want of a token, or of a better one.
-fn refusal(failure: &Failure) -> Option<StatusCode> {
+fn refusal(failure: &HttpFailure) -> Option<StatusCode> {
     match failure {
         StreamableHttpError::AuthRequired(_) => Some(StatusCode::UNAUTHORIZED),
         StreamableHttpError::InsufficientScope(_) => Some(StatusCode::FORBIDDEN),
@@ -206,7 +196,7 @@ fn refusal(failure: &Failure) -> Option<StatusCode> {
 }
 
 /// A failure without the address, which may hold a secret.
-fn plain(failure: Failure) -> Failure {
+fn plain(failure: HttpFailure) -> HttpFailure {
     match failure {
         StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
         other => other,
@@ -223,7 +213,7 @@ impl StreamableHttpClient for Client {
         session: Option<Arc<str>>,
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let limits = StreamableHttpResponseLimits::default();
         self.post_message_with_response_limits(uri, message, session, token, headers, limits).await
     }
@@ -236,7 +226,7 @@ impl StreamableHttpClient for Client {
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
-    ) -> Result<StreamableHttpPostResponse, Failure> {
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
         let post = |token| {
             let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
             self.http.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
@@ -250,7 +240,7 @@ impl StreamableHttpClient for Client {
         session: Arc<str>,
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HttpFailure> {
         let delete = |token| self.http.delete_session(Arc::clone(&uri), Arc::clone(&session), token, headers.clone());
         self.send(delete).await
     }
@@ -262,7 +252,7 @@ impl StreamableHttpClient for Client {
         last: Option<String>,
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpFailure> {
         self.get_stream_with_max_sse_event_size(uri, session, last, token, headers, MAX_MESSAGE).await
     }
 
@@ -274,48 +264,12 @@ impl StreamableHttpClient for Client {
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
         most: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpFailure> {
         let get = |token| {
             let (uri, session, last) = (Arc::clone(&uri), session.clone(), last.clone());
             self.http.get_stream_with_max_sse_event_size(uri, session, last, token, headers.clone(), most)
         };
         self.send(get).await
-    }
-}
-
-/// The address of a server.
-///
-/// # Errors
-/// `Invalid` if it is none of the web's, or holds credentials.
-pub(crate) fn address(name: &str, url: &str) -> Result<Url, Error> {
-    let invalid = |what: &str| {
-        let message = format!("the address of the server `{name}` {what}; hint: it begins with https:// or http://");
-        Err(Error::new(ErrorKind::Invalid, message))
-    };
-    match Url::parse(url) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => invalid("is none of the web's"),
-        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            invalid("holds credentials, which belong into its headers")
-        }
-        Ok(url) => Ok(url),
-        Err(error) => invalid(&format!("cannot be read ({error})")),
-    }
-}
-
-/// Fails where a token could be read on its way.
-pub(crate) fn may_carry_token(name: &str, url: &Url) -> Result<(), Error> {
-    if url.scheme() == "https" || oauth::is_local(url) {
-        return Ok(());
-    }
-    let message = format!("a token is sent over https alone, and the address of the server `{name}` is http");
-    Err(Error::new(ErrorKind::Invalid, message))
-}
-
-/// An address as it is shown: without what it asks for, and without credentials.
-pub(crate) fn shown(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
-        Err(_) => "(no address)".to_owned(),
     }
 }
 
@@ -352,73 +306,4 @@ fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
         (true, true) if attempt.previous().len() > MAX_HOPS => attempt.error("redirects without end"),
         (true, true) => attempt.follow(),
     }
-}
-
-/// What every client of this crate has in common.
-pub(crate) fn builder() -> ClientBuilder {
-    reqwest::Client::builder()
-        .http1_only()
-        .tcp_nodelay(true)
-        .connect_timeout(CONNECT)
-        .retry(reqwest::retry::never())
-        .referer(false)
-        // A server may close what it answered on without a word, and what was sent is not sent again.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
-}
-
-/// Without the environment's proxy where a server is on this machine.
-pub(crate) fn direct(builder: ClientBuilder, server: &Url) -> ClientBuilder {
-    let host = server.host_str().unwrap_or_default();
-    let is_here = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
-    if is_here { builder.no_proxy() } else { builder }
-}
-
-pub(crate) fn build(builder: ClientBuilder) -> Result<reqwest::Client, Error> {
-    static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
-    let tls = || {
-        // A program may have chosen another provider for all of its TLS.
-        let chosen = CryptoProvider::get_default().cloned();
-        let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
-        let config = config.and_then(|config| config.with_platform_verifier());
-        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
-    };
-    let unbuilt = || Error::new(ErrorKind::Unavailable, "there is no HTTP client");
-    let tls = TLS.get_or_init(tls).clone().map_err(|cause| unbuilt().with_source(cause))?;
-    builder.tls_backend_preconfigured(tls).build().map_err(|error| unbuilt().with_source(error))
-}
-
-/// Resolves names to addresses that everybody has, and those of the environment's proxies to any.
-#[derive(Debug)]
-pub(crate) struct PublicNames;
-
-impl Resolve for PublicNames {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let host = name.as_str();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            match found.iter().find(|found| !is_public(found.ip())) {
-                // One bad address spoils the name: who gives both kinds tries out which one is taken.
-                Some(at) if !is_proxy(host) => {
-                    Err(format!("{host} is at {}, an address that is not public", at.ip()).into())
-                }
-                _ => Ok(Box::new(found.into_iter()) as Addrs),
-            }
-        })
-    }
-}
-
-fn is_proxy(host: &str) -> bool {
-    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-    let hosts = names.iter().filter_map(|name| {
-        let value = std::env::var(name).ok()?;
-        let url =
-            Url::parse(&value).ok().filter(Url::has_host).or_else(|| Url::parse(&format!("http://{value}")).ok())?;
-        url.host_str().map(str::to_owned)
-    });
-    hosts.into_iter().any(|known| known.eq_ignore_ascii_case(host))
 }

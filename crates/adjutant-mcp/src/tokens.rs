@@ -5,10 +5,7 @@ use std::{fmt, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 use adjutant_llm::Cause;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::{
-    config::HttpConfig,
-    error::{Error, ErrorKind},
-};
+use crate::error::{Error, ErrorKind};
 
 pub(crate) mod file;
 
@@ -29,13 +26,13 @@ enum Origin {
     Asked(Arc<Asked>),
 }
 
-struct Asked {
-    ask: Box<dyn Fn() -> Asking + Send + Sync>,
+pub(crate) struct Asked {
+    ask: Box<dyn Fn() -> TokenFuture + Send + Sync>,
     /// The token that was given last, and until when it is good. Locked while one is asked for: many that begin together ask once.
     last: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
-type Asking = Pin<Box<dyn Future<Output = Result<(Arc<str>, Duration), Cause>> + Send>>;
+type TokenFuture = Pin<Box<dyn Future<Output = Result<(Arc<str>, Duration), Cause>> + Send>>;
 
 impl Tokens {
     /// Those that [`Login`](crate::Login) wrote into this folder: a file for each server, by its name and its address, that its
@@ -53,6 +50,15 @@ impl Tokens {
         F: Future<Output = Result<(Arc<str>, Duration), Cause>> + Send + 'static,
     {
         Self(Origin::Asked(Arc::new(Asked { ask: Box::new(move || Box::pin(ask())), last: Mutex::default() })))
+    }
+
+    /// Those of a server; none if it gets none.
+    pub(crate) fn of(&self, name: &Arc<str>, url: &Arc<str>) -> Option<TokenOrigin> {
+        Some(match &self.0 {
+            Origin::Nowhere => return None,
+            Origin::Stored(folder) => TokenOrigin::Stored(TokenFile::new(folder, name, url)),
+            Origin::Asked(asked) => TokenOrigin::Asked(Arc::clone(name), Arc::clone(asked)),
+        })
     }
 
     /// The folder that signing in writes to.
@@ -76,23 +82,12 @@ impl fmt::Debug for Tokens {
 
 /// The tokens of one connection.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum TokenOrigin {
     Stored(TokenFile),
     Asked(Arc<str>, Arc<Asked>),
 }
 
-impl Source {
-    /// That of a server; none if it gets no tokens.
-    pub(crate) fn of(name: &Arc<str>, config: &HttpConfig) -> Result<Option<Self>, Error> {
-        let has_own = config.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"));
-        Ok(match &config.tokens.0 {
-            _ if has_own => None,
-            Origin::Nowhere => None,
-            Origin::Stored(folder) => Some(Self::Stored(TokenFile::new(folder, name, &config.url)?)),
-            Origin::Asked(asked) => Some(Self::Asked(Arc::clone(name), Arc::clone(asked))),
-        })
-    }
-
+impl TokenOrigin {
     /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
     pub(crate) async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, Error> {
         let (name, asked) = match self {

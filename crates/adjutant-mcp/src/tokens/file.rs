@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, login_hint},
     oauth,
 };
 
@@ -38,12 +38,12 @@ pub(crate) struct TokenFile {
     pub(crate) url: Arc<str>,
     path: Arc<Path>,
     /// What was read last; locked while tokens are renewed.
-    kept: Arc<Mutex<Option<Kept>>>,
+    kept: Arc<Mutex<Option<KeptTokens>>>,
 }
 
 /// What is kept of a server.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct KeptTokens {
     /// The server's name and address: a token goes nowhere else.
     name: Arc<str>,
     url: Arc<str>,
@@ -56,7 +56,7 @@ pub(crate) struct Kept {
     pub(crate) credentials: Option<StoredCredentials>,
 }
 
-impl Kept {
+impl KeptTokens {
     fn access(&self) -> Option<&str> {
         Some(self.credentials.as_ref()?.token_response.as_ref()?.access_token().secret())
     }
@@ -82,7 +82,7 @@ impl Kept {
 }
 
 impl TokenFile {
-    pub(crate) fn new(folder: &Path, name: &Arc<str>, url: &Arc<str>) -> Result<Self, Error> {
+    pub(crate) fn new(folder: &Path, name: &Arc<str>, url: &Arc<str>) -> Self {
         let mut digest = Sha256::new();
         digest.update(name.as_bytes());
         digest.update([0]);
@@ -92,7 +92,7 @@ impl TokenFile {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let shown: String = name.chars().take(64).map(plain).collect();
         let path: PathBuf = folder.join(format!("{shown}-{digest}.json"));
-        Ok(Self { name: Arc::clone(name), url: Arc::clone(url), path: path.into(), kept: Arc::default() })
+        Self { name: Arc::clone(name), url: Arc::clone(url), path: path.into(), kept: Arc::default() }
     }
 
     /// A token that is good as far as is known, and is not the one that was refused; none if nobody has signed in.
@@ -121,9 +121,11 @@ impl TokenFile {
         let Some(mut now) = self.load()? else { return Ok(None) };
         if now.good(refused).is_none() {
             // Refused for good: nothing is asked with it again.
-            let renewed = oauth::renew(self, &now).await?;
-            now.credentials = renewed;
-            self.save(&now)?;
+            if let Some(stored) = now.credentials.take() {
+                let client_secret = now.client_secret.as_ref();
+                now.credentials = oauth::renew(&self.name, &self.url, stored, client_secret, now.is_private).await?;
+                self.save(&now)?;
+            }
         }
         let token = now.good(refused);
         *kept = Some(now);
@@ -151,7 +153,8 @@ impl TokenFile {
         is_private: bool,
     ) -> Result<(), Error> {
         let (name, url) = (Arc::clone(&self.name), Arc::clone(&self.url));
-        let now = Kept { name, url, client_secret, is_private, wanted: Vec::new(), credentials: Some(credentials) };
+        let now =
+            KeptTokens { name, url, client_secret, is_private, wanted: Vec::new(), credentials: Some(credentials) };
         let mut kept = self.kept.lock().await;
         let _lock = self.lock().await?;
         self.save(&now)?;
@@ -160,7 +163,7 @@ impl TokenFile {
     }
 
     /// What is in the file; none if there is no such file.
-    pub(crate) fn load(&self) -> Result<Option<Kept>, Error> {
+    pub(crate) fn load(&self) -> Result<Option<KeptTokens>, Error> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -170,11 +173,11 @@ impl TokenFile {
         let mut text = Vec::new();
         let read = file.take(MAX_FILE + 1).read_to_end(&mut text);
         read.map_err(|error| self.failed("reading the tokens of").with_source(error))?;
-        let kept: Option<Kept> = serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= MAX_FILE);
+        let kept: Option<KeptTokens> = serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= MAX_FILE);
         // The error of the parser would show what it read.
         let Some(kept) = kept.filter(|kept| (&kept.name, &kept.url) == (&self.name, &self.url)) else {
             let message = format!("{} holds no tokens of the server `{}`", self.path.display(), self.name);
-            return Err(Error::new(ErrorKind::Invalid, format!("{message}; hint: {}", oauth::hint(&self.name))));
+            return Err(Error::new(ErrorKind::Invalid, format!("{message}; hint: {}", login_hint(&self.name))));
         };
         Ok(Some(kept))
     }
@@ -198,7 +201,7 @@ impl TokenFile {
     }
 
     /// Writes a file beside it and renames that: a reader sees the old tokens or the new ones.
-    fn save(&self, kept: &Kept) -> Result<(), Error> {
+    fn save(&self, kept: &KeptTokens) -> Result<(), Error> {
         let failed = |error: io::Error| self.failed("writing the tokens of").with_source(error);
         let text = serde_json::to_vec(kept).map_err(|error| failed(error.into()))?;
         let beside = self.path.with_extension("new");

@@ -1,7 +1,189 @@
-use adjutant_mcp::{ErrorKind, HttpConfig, Login, LoginOptions, Tokens};
+//! Signing in, to good servers and to hostile ones.
+
+use adjutant_mcp::{
+    ErrorKind::{self, Unauthorised, Unavailable},
+    HttpConfig, Login, LoginOptions, Tokens,
+};
 use serde_json::json;
 
-use crate::stage::{Change, Stage, asks, browse};
+use crate::stage::{Change, Stage, Ways, asks, browse};
+
+const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
+const ISSUER: &str = "/.well-known/oauth-authorization-server";
+
+type Back = fn(&str, &str) -> String;
+
+/// What is done, what comes back, the registrations and tokens that were asked for, the kind, words of the message.
+type Row = (&'static str, Change, Back, usize, usize, ErrorKind, &'static str);
+
+fn good(state: &str, base: &str) -> String {
+    format!("code=c&state={state}&iss={base}")
+}
+
+fn none(_: &mut Ways, _: &str) {}
+
+const ROWS: &[Row] = &[
+    (
+        "foreign resource",
+        |w, _| w.resource = vec![("resource", json!("https://good.example/mcp"))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "good.example",
+    ),
+    (
+        "resource beside it",
+        |w, b| w.resource = vec![("resource", json!(format!("{b}/mcp2")))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "mcp2",
+    ),
+    (
+        "no metadata in it",
+        |w, _| w.instead = vec![(RESOURCE, 200, String::new(), "{}".into())],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "metadata",
+    ),
+    (
+        "nobody issues",
+        |w, _| {
+            w.instead = vec![(RESOURCE, 404, String::new(), String::new()), (ISSUER, 404, String::new(), String::new())]
+        },
+        good,
+        0,
+        0,
+        Unauthorised,
+        "does not say who issues",
+    ),
+    (
+        "other issuer",
+        |w, _| w.issuer = vec![("issuer", json!("https://good.example"))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "issuer mismatch",
+    ),
+    (
+        "private issuer",
+        |w, _| w.resource = vec![("authorization_servers", json!(["http://10.0.0.1/"]))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "10.0.0.1",
+    ),
+    (
+        "issuer of a cloud's metadata",
+        |w, _| w.resource = vec![("authorization_servers", json!(["http://169.254.169.254/"]))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "169.254",
+    ),
+    (
+        "metadata elsewhere",
+        |w, _| w.instead = vec![(ISSUER, 302, "http://10.0.0.1/as".into(), String::new())],
+        good,
+        0,
+        0,
+        Unavailable,
+        "redirect to non-same-origin",
+    ),
+    (
+        "metadata in a circle",
+        |w, _| w.instead = vec![(ISSUER, 302, ISSUER.into(), String::new())],
+        good,
+        0,
+        0,
+        Unavailable,
+        "redirects",
+    ),
+    ("metadata without end", |w, _| w.endless = Some(ISSUER), good, 0, 0, Unavailable, "longer than 1048576 bytes"),
+    (
+        "no PKCE",
+        |w, _| w.issuer = vec![("code_challenge_methods_supported", json!(null))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "PKCE",
+    ),
+    (
+        "plain PKCE",
+        |w, _| w.issuer = vec![("code_challenge_methods_supported", json!(["plain"]))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "PKCE",
+    ),
+    (
+        "no registration",
+        |w, _| w.issuer = vec![("registration_endpoint", json!(null))],
+        good,
+        0,
+        0,
+        Unauthorised,
+        "registration",
+    ),
+    (
+        "page that is none",
+        |w, _| w.issuer = vec![("authorization_endpoint", json!("file:///etc/passwd"))],
+        good,
+        1,
+        0,
+        Unauthorised,
+        "none of https",
+    ),
+    (
+        "registration refused at length",
+        |w, _| w.instead = vec![("/register", 400, String::new(), "\u{1b}[2J".repeat(9_999))],
+        good,
+        1,
+        0,
+        Unauthorised,
+        "HTTP 400",
+    ),
+    ("token without end", |w, _| w.endless = Some("/token"), good, 1, 1, Unauthorised, "cannot be signed in to"),
+    (
+        "token elsewhere",
+        |w, _| w.instead = vec![("/token", 307, "http://10.0.0.1/token".into(), String::new())],
+        good,
+        1,
+        1,
+        Unauthorised,
+        "cannot be signed in to",
+    ),
+    (
+        "other issuer answers",
+        none,
+        |s, _| format!("code=c&state={s}&iss=https://good.example"),
+        1,
+        0,
+        Unauthorised,
+        "good.example",
+    ),
+    ("no issuer answers", none, |s, _| format!("code=c&state={s}"), 1, 0, Unauthorised, "issuer"),
+    ("other code", none, |s, b| format!("code=d&state={s}&iss={b}"), 1, 1, Unauthorised, "invalid_grant"),
+    ("no code", none, |s, b| format!("state={s}&iss={b}"), 1, 0, Unauthorised, "no code"),
+    (
+        "said no",
+        none,
+        |s, b| format!("error=access_denied&error_description=%1b[2Jno&state={s}&iss={b}"),
+        1,
+        0,
+        Unauthorised,
+        "access_denied:  [2Jno",
+    ),
+];
 
 /// What comes of a sign-in: how often a client was registered and a token asked for, and the failure.
 async fn outcome(change: Change, back: fn(&str, &str) -> String) -> (usize, usize, Option<(ErrorKind, String)>) {
@@ -19,180 +201,10 @@ async fn outcome(change: Change, back: fn(&str, &str) -> String) -> (usize, usiz
 
 #[tokio::test]
 async fn sign_in_is_refused_where_somebody_else_could_get_the_token() {
-    use ErrorKind::{Unauthorised, Unavailable};
-    let good = |state: &str, base: &str| format!("code=c&state={state}&iss={base}");
-    let none: Change = |_, _| {};
-    const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
-    const ISSUER: &str = "/.well-known/oauth-authorization-server";
-    type Back = fn(&str, &str) -> String;
-    // What is done, what comes back, the registrations and tokens that were asked for, the kind, words of the message.
-    let rows: [(&str, Change, Back, usize, usize, ErrorKind, &str); 22] = [
-        (
-            "foreign resource",
-            |w, _| w.resource = vec![("resource", json!("https://good.example/mcp"))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "good.example",
-        ),
-        (
-            "resource beside it",
-            |w, b| w.resource = vec![("resource", json!(format!("{b}/mcp2")))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "mcp2",
-        ),
-        (
-            "no metadata in it",
-            |w, _| w.instead = vec![(RESOURCE, 200, String::new(), "{}".into())],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "metadata",
-        ),
-        (
-            "nobody issues",
-            |w, _| {
-                w.instead =
-                    vec![(RESOURCE, 404, String::new(), String::new()), (ISSUER, 404, String::new(), String::new())]
-            },
-            good,
-            0,
-            0,
-            Unauthorised,
-            "does not say who issues",
-        ),
-        (
-            "other issuer",
-            |w, _| w.issuer = vec![("issuer", json!("https://good.example"))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "issuer mismatch",
-        ),
-        (
-            "private issuer",
-            |w, _| w.resource = vec![("authorization_servers", json!(["http://10.0.0.1/"]))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "10.0.0.1",
-        ),
-        (
-            "issuer of a cloud's metadata",
-            |w, _| w.resource = vec![("authorization_servers", json!(["http://169.254.169.254/"]))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "169.254",
-        ),
-        (
-            "metadata elsewhere",
-            |w, _| w.instead = vec![(ISSUER, 302, "http://10.0.0.1/as".into(), String::new())],
-            good,
-            0,
-            0,
-            Unavailable,
-            "redirect to non-same-origin",
-        ),
-        (
-            "metadata in a circle",
-            |w, _| w.instead = vec![(ISSUER, 302, ISSUER.into(), String::new())],
-            good,
-            0,
-            0,
-            Unavailable,
-            "redirects",
-        ),
-        ("metadata without end", |w, _| w.endless = Some(ISSUER), good, 0, 0, Unavailable, "longer than 1048576 bytes"),
-        (
-            "no PKCE",
-            |w, _| w.issuer = vec![("code_challenge_methods_supported", json!(null))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "PKCE",
-        ),
-        (
-            "plain PKCE",
-            |w, _| w.issuer = vec![("code_challenge_methods_supported", json!(["plain"]))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "PKCE",
-        ),
-        (
-            "no registration",
-            |w, _| w.issuer = vec![("registration_endpoint", json!(null))],
-            good,
-            0,
-            0,
-            Unauthorised,
-            "registration",
-        ),
-        (
-            "page that is none",
-            |w, _| w.issuer = vec![("authorization_endpoint", json!("file:///etc/passwd"))],
-            good,
-            1,
-            0,
-            Unauthorised,
-            "none of https",
-        ),
-        (
-            "registration refused at length",
-            |w, _| w.instead = vec![("/register", 400, String::new(), "\u{1b}[2J".repeat(9_999))],
-            good,
-            1,
-            0,
-            Unauthorised,
-            "HTTP 400",
-        ),
-        ("token without end", |w, _| w.endless = Some("/token"), good, 1, 1, Unauthorised, "cannot be signed in to"),
-        (
-            "token elsewhere",
-            |w, _| w.instead = vec![("/token", 307, "http://10.0.0.1/token".into(), String::new())],
-            good,
-            1,
-            1,
-            Unauthorised,
-            "cannot be signed in to",
-        ),
-        (
-            "other issuer answers",
-            none,
-            |s, _| format!("code=c&state={s}&iss=https://good.example"),
-            1,
-            0,
-            Unauthorised,
-            "good.example",
-        ),
-        ("no issuer answers", none, |s, _| format!("code=c&state={s}"), 1, 0, Unauthorised, "issuer"),
-        ("other code", none, |s, b| format!("code=d&state={s}&iss={b}"), 1, 1, Unauthorised, "invalid_grant"),
-        ("no code", none, |s, b| format!("state={s}&iss={b}"), 1, 0, Unauthorised, "no code"),
-        (
-            "said no",
-            none,
-            |s, b| format!("error=access_denied&error_description=%1b[2Jno&state={s}&iss={b}"),
-            1,
-            0,
-            Unauthorised,
-            "access_denied:  [2Jno",
-        ),
-    ];
-    for (name, change, back, registered, tokens, kind, words) in rows {
-        let (is_registered, has_token, failure) = outcome(change, back).await;
+    for (name, change, back, registered, tokens, kind, words) in ROWS {
+        let (is_registered, has_token, failure) = outcome(*change, *back).await;
         let (was, message) = failure.expect(name);
-        assert_eq!((was, is_registered, has_token), (kind, registered, tokens), "{name}: {message}");
+        assert_eq!((was, is_registered, has_token), (*kind, *registered, *tokens), "{name}: {message}");
         assert!(message.contains(words) && message.len() < 600 && !message.contains('\u{1b}'), "{name}: {message}");
     }
 }
@@ -205,7 +217,6 @@ async fn sign_in_keeps_tokens_whichever_way_a_client_is_known() {
         options
     };
     let documents: Change = |w, _| w.issuer = vec![("client_id_metadata_document_supported", json!(true))];
-    let none: Change = |_, _| {};
     let document = |o: &mut LoginOptions| o.client_metadata = Some("https://me.example/client.json".into());
     // What is known, the client that asks for the token, and how often one was registered.
     let rows: [(&str, Change, LoginOptions, &str, usize); 4] = [

@@ -22,41 +22,41 @@ use tokio::{
 };
 
 /// What a row changes about the stage: a document that is served instead of the good one.
-pub type Change = fn(&mut Ways, &str);
+pub(crate) type Change = fn(&mut Ways, &str);
 
 #[derive(Default)]
-pub struct Ways {
+pub(crate) struct Ways {
     /// What is answered at a path instead of what would be: a status, headers, a body.
-    pub instead: Vec<(&'static str, u16, String, String)>,
+    pub(crate) instead: Vec<(&'static str, u16, String, String)>,
     /// Changes of the metadata of the server, and of whoever issues its tokens.
-    pub resource: Vec<(&'static str, Value)>,
-    pub issuer: Vec<(&'static str, Value)>,
+    pub(crate) resource: Vec<(&'static str, Value)>,
+    pub(crate) issuer: Vec<(&'static str, Value)>,
     /// The path whose answer has no end.
-    pub endless: Option<&'static str>,
+    pub(crate) endless: Option<&'static str>,
     /// Seconds that a token lives.
-    pub life: Option<u64>,
+    pub(crate) life: Option<u64>,
     /// The scope that a call needs.
-    pub needs: Option<&'static str>,
+    pub(crate) needs: Option<&'static str>,
     /// True if no token is ever good.
-    pub is_hard: bool,
+    pub(crate) is_hard: bool,
     /// What was asked for: method, path, and the `Authorization` that it had.
-    pub asked: Vec<(String, String)>,
+    pub(crate) asked: Vec<(String, String)>,
     /// The bodies that came to the token endpoint.
-    pub forms: Vec<Vec<(String, String)>>,
+    pub(crate) forms: Vec<Vec<(String, String)>>,
     /// The tokens that are good.
-    pub good: HashSet<String>,
-    pub refresh: HashSet<String>,
+    pub(crate) good: HashSet<String>,
+    pub(crate) refresh: HashSet<String>,
     given: usize,
 }
 
-pub struct Stage {
-    pub ways: Arc<Mutex<Ways>>,
-    pub address: SocketAddr,
-    pub folder: TempDir,
+pub(crate) struct Stage {
+    pub(crate) ways: Arc<Mutex<Ways>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) folder: TempDir,
 }
 
 impl Stage {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let ways = Arc::new(Mutex::new(Ways { life: Some(3_600), ..Ways::default() }));
@@ -65,34 +65,34 @@ impl Stage {
         Self { ways, address, folder: tempfile::tempdir().expect("a folder") }
     }
 
-    pub fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn config(&self) -> HttpConfig {
+    pub(crate) fn config(&self) -> HttpConfig {
         let mut config = HttpConfig::new(format!("{}/mcp", self.base()));
         config.tokens = Tokens::stored(self.folder.path().join("tokens"));
         config
     }
 
-    pub fn change(&self, change: Change) {
+    pub(crate) fn change(&self, change: Change) {
         change(&mut self.ways.lock().expect("no panic"), &self.base());
     }
 
     /// How often a token was renewed, or tried to be.
-    pub fn renewals(&self) -> usize {
+    pub(crate) fn renewals(&self) -> usize {
         let ways = self.ways.lock().expect("no panic");
         let is_renewal = |form: &&Vec<(String, String)>| form.contains(&("grant_type".into(), "refresh_token".into()));
         ways.forms.iter().filter(is_renewal).count()
     }
 
     /// How often something was asked for.
-    pub fn count(&self, path: &str) -> usize {
+    pub(crate) fn count(&self, path: &str) -> usize {
         self.ways.lock().expect("no panic").asked.iter().filter(|(asked, _)| asked == path).count()
     }
 
     /// Signs in as somebody with a browser does.
-    pub async fn sign_in(&self, options: LoginOptions) -> Result<(), adjutant_mcp::Error> {
+    pub(crate) async fn sign_in(&self, options: LoginOptions) -> Result<(), adjutant_mcp::Error> {
         let login = Login::begin("stage", &self.config(), options).await?;
         let back = format!("code=c&state={}&iss={}", asks(login.url(), "state"), self.base());
         let browser = browse(asks(login.url(), "redirect_uri"), back);
@@ -100,7 +100,7 @@ impl Stage {
     }
 
     /// The one file of tokens.
-    pub fn file(&self) -> std::path::PathBuf {
+    pub(crate) fn file(&self) -> std::path::PathBuf {
         let files = std::fs::read_dir(self.folder.path().join("tokens")).expect("a folder");
         let file =
             files.map(|file| file.expect("a file").path()).find(|file| file.extension() == Some("json".as_ref()));
@@ -109,13 +109,13 @@ impl Stage {
 }
 
 /// What the address that a person opens asks for.
-pub fn asks(url: &str, key: &str) -> String {
+pub(crate) fn asks(url: &str, key: &str) -> String {
     let url = reqwest::Url::parse(url).expect("an address");
     url.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
 /// A browser that is sent back; gives the first line of what it sees.
-pub async fn browse(redirect: String, query: String) -> String {
+pub(crate) async fn browse(redirect: String, query: String) -> String {
     let url = reqwest::Url::parse(&redirect).expect("an address");
     let port = url.port().expect("a port");
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return String::new() };

@@ -1,3 +1,5 @@
+//! The tokens of a server: who sends them where, and who renews them.
+
 use std::{
     fs,
     path::Path,

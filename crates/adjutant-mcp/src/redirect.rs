@@ -17,34 +17,34 @@ const LIMIT: Duration = Duration::from_secs(10);
 const MAX_OPEN: usize = 16;
 
 /// A port that waits for a browser.
-pub(super) struct Redirect {
+pub(crate) struct Redirect {
     listener: TcpListener,
     address: String,
 }
 
 /// What came back with the right state.
-pub(super) struct Answer {
-    pub(super) code: Option<String>,
-    pub(super) issuer: Option<String>,
-    pub(super) error: Option<String>,
+pub(crate) struct Answer {
+    pub(crate) code: Option<String>,
+    pub(crate) issuer: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 /// The page that the browser waits for.
-pub(super) struct Page(TcpStream);
+pub(crate) struct LastPage(TcpStream);
 
 impl Redirect {
-    pub(super) async fn listen(port: Option<u16>) -> io::Result<Self> {
+    pub(crate) async fn listen(port: Option<u16>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await?;
         let address = format!("http://127.0.0.1:{}/callback", listener.local_addr()?.port());
         Ok(Self { listener, address })
     }
 
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// Waits for the request that has the state: others, whoever sends them, end nothing.
-    pub(super) async fn wait(&self, state: &str) -> (Answer, Page) {
+    pub(crate) async fn wait(&self, state: &str) -> (Answer, LastPage) {
         let mut open = JoinSet::new();
         loop {
             tokio::select! {
@@ -56,7 +56,7 @@ impl Redirect {
                 Some(asked) = open.join_next() => {
                     let Ok(Some((stream, target))) = asked else { continue };
                     match answer(&target, state) {
-                        Some(answer) => return (answer, Page(stream)),
+                        Some(answer) => return (answer, LastPage(stream)),
                         None => drop(open.spawn(turned_away(stream))),
                     }
                 }
@@ -65,8 +65,8 @@ impl Redirect {
     }
 }
 
-impl Page {
-    pub(super) async fn show(self, is_done: bool) {
+impl LastPage {
+    pub(crate) async fn show(self, is_done: bool) {
         let text = match is_done {
             true => "You are signed in. This page can be closed.\n",
             false => "The sign-in failed; the terminal says why. This page can be closed.\n",

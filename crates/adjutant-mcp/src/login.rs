@@ -6,11 +6,13 @@ use reqwest::{StatusCode, Url, header::WWW_AUTHENTICATE, redirect::Policy};
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore as _, InMemoryCredentialStore, OAuthClientConfig};
 use tokio::time::timeout;
 
-use super::{LIMIT, Reach, discover, failed, manager, redirect::Redirect, said};
 use crate::{
     config::HttpConfig,
     error::{Error, ErrorKind},
     http,
+    oauth::{LIMIT, discover, failed, manager, said},
+    reach::{self, Reach},
+    redirect::Redirect,
     tokens::file::TokenFile,
 };
 
@@ -76,9 +78,9 @@ impl Login {
         if options.client_secret.is_some() && options.client_id.is_none() {
             return Err(Error::new(ErrorKind::Invalid, "the secret of a client is of no use without its id"));
         }
-        let server = http::address(name, &config.url)?;
-        http::may_carry_token(name, &server)?;
-        let file = TokenFile::new(folder, &Arc::from(name), &config.url)?;
+        let server = reach::address(name, &config.url)?;
+        reach::may_carry_token(name, &server)?;
+        let file = TokenFile::new(folder, &Arc::from(name), &config.url);
         let kept = file.load()?;
         let is_private = options.is_private || kept.as_ref().is_some_and(|kept| kept.is_private);
         let challenge = challenge(name, &server, config).await?;
@@ -195,7 +197,7 @@ impl fmt::Debug for LoginOptions {
 
 /// What a server says when it is asked without a token: where it says who issues them, and what for.
 async fn challenge(name: &str, server: &Url, config: &HttpConfig) -> Result<Option<String>, Error> {
-    let client = http::build(http::direct(http::builder().redirect(Policy::none()).timeout(LIMIT), server))?;
+    let client = reach::build(reach::direct(reach::builder().redirect(Policy::none()).timeout(LIMIT), server))?;
     let mut request = client.post(server.clone());
     for (header, value) in http::headers(name, config)? {
         request = request.header(header, value);

@@ -1,0 +1,208 @@
+//! Addresses of servers and of those who issue their tokens: which may be asked, how they are shown, and the client that asks.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use adjutant_llm::Cause;
+use adjutant_toolkit::is_public;
+use reqwest::{
+    ClientBuilder, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+};
+use rustls::{ClientConfig, crypto::CryptoProvider};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use crate::error::{Error, ErrorKind};
+
+/// The time to connect.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The address of a server.
+///
+/// # Errors
+/// `Invalid` if it is none of the web's, or holds credentials.
+pub(crate) fn address(name: &str, url: &str) -> Result<Url, Error> {
+    let invalid = |what: &str| {
+        let message = format!("the address of the server `{name}` {what}; hint: it begins with https:// or http://");
+        Err(Error::new(ErrorKind::Invalid, message))
+    };
+    match Url::parse(url) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => invalid("is none of the web's"),
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            invalid("holds credentials, which belong into its headers")
+        }
+        Ok(url) => Ok(url),
+        Err(error) => invalid(&format!("cannot be read ({error})")),
+    }
+}
+
+/// Fails where a token could be read on its way.
+pub(crate) fn may_carry_token(name: &str, url: &Url) -> Result<(), Error> {
+    if url.scheme() == "https" || is_local(url) {
+        return Ok(());
+    }
+    let message = format!("a token is sent over https alone, and the address of the server `{name}` is http");
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// An address as it is shown: without what it asks for, and without credentials.
+pub(crate) fn shown(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
+        Err(_) => "(no address)".to_owned(),
+    }
+}
+
+/// Where an answer of who issues tokens may come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// From public addresses, by https.
+    Public,
+    /// From this machine and its networks too: the server is there itself, or the user said so.
+    Local,
+}
+
+impl Reach {
+    pub(crate) fn of(server: &Url, is_private: bool) -> Self {
+        if is_private || is_local(server) { Self::Local } else { Self::Public }
+    }
+
+    pub(crate) fn judge(self, url: &Url) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let literal = url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
+        let shown = shown(url.as_str());
+        match self {
+            Self::Local => Ok(()),
+            Self::Public if url.scheme() != "https" => Err(format!("{shown} is not asked: it is no https").into()),
+            Self::Public if literal.is_some_and(|address| !is_public(address)) => {
+                Err(format!("{shown} is not asked: its address is not public").into())
+            }
+            Self::Public => Ok(()),
+        }
+    }
+}
+
+/// True if the name of a server says that it is on this machine or in its network.
+pub(crate) fn is_local(server: &Url) -> bool {
+    let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        Ok(address) => !is_public(address),
+        Err(_) => !host.trim_end_matches('.').contains('.') || host.ends_with(".localhost"),
+    }
+}
+
+/// What every client of this crate has in common.
+pub(crate) fn builder() -> ClientBuilder {
+    reqwest::Client::builder()
+        .http1_only()
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT)
+        .retry(reqwest::retry::never())
+        .referer(false)
+        // A server may close what it answered on without a word, and what was sent is not sent again.
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Without the environment's proxy where a server is on this machine.
+pub(crate) fn direct(builder: ClientBuilder, server: &Url) -> ClientBuilder {
+    let host = server.host_str().unwrap_or_default();
+    let is_here = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    if is_here { builder.no_proxy() } else { builder }
+}
+
+pub(crate) fn build(builder: ClientBuilder) -> Result<reqwest::Client, Error> {
+    static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
+    let tls = || {
+        // A program may have chosen another provider for all of its TLS.
+        let chosen = CryptoProvider::get_default().cloned();
+        let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
+        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
+        let config = config.and_then(|config| config.with_platform_verifier());
+        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
+    };
+    let unbuilt = || Error::new(ErrorKind::Unavailable, "there is no HTTP client");
+    let tls = TLS.get_or_init(tls).clone().map_err(|cause| unbuilt().with_source(cause))?;
+    builder.tls_backend_preconfigured(tls).build().map_err(|error| unbuilt().with_source(error))
+}
+
+/// Resolves names to addresses that everybody has, and those of the environment's proxies to any.
+#[derive(Debug)]
+pub(crate) struct PublicNames;
+
+impl Resolve for PublicNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let host = name.as_str();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            match found.iter().find(|found| !is_public(found.ip())) {
+                // One bad address spoils the name: who gives both kinds tries out which one is taken.
+                Some(at) if !is_proxy(host) => {
+                    Err(format!("{host} is at {}, an address that is not public", at.ip()).into())
+                }
+                _ => Ok(Box::new(found.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+fn is_proxy(host: &str) -> bool {
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    let hosts = names.iter().filter_map(|name| {
+        let value = std::env::var(name).ok()?;
+        let url =
+            Url::parse(&value).ok().filter(Url::has_host).or_else(|| Url::parse(&format!("http://{value}")).ok())?;
+        url.host_str().map(str::to_owned)
+    });
+    hosts.into_iter().any(|known| known.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issuer_may_be_in_a_private_network_only_where_its_server_is() {
+        let url = |text: &str| Url::parse(text).expect("an address");
+        let local = [
+            "http://localhost:1/",
+            "http://127.0.0.1/",
+            "http://[::1]/",
+            "http://10.1.2.3/",
+            "http://mcp/",
+            "http://a.localhost/",
+        ];
+        let public = ["https://a.example/", "https://8.8.8.8/", "https://[2606:4700::1]/", "https://a.internal/"];
+        for (texts, is_one) in [(&local[..], true), (&public[..], false)] {
+            for text in texts {
+                assert_eq!(is_local(&url(text)), is_one, "{text}");
+            }
+        }
+        let judged =
+            |text| Reach::of(&url("https://a.example/"), false).judge(&url(text)).map_err(|error| error.to_string());
+        for (text, words) in [
+            ("http://as.example/", "no https"),
+            ("https://127.0.0.1/", "not public"),
+            ("https://[fd00::1]/", "not public"),
+            ("https://169.254.169.254/latest?key=hush", "https://169.254.169.254/latest is not asked"),
+        ] {
+            let error = judged(text).expect_err(text);
+            assert!(error.contains(words) && !error.contains("hush"), "{error}");
+            Reach::of(&url("http://localhost/"), false).judge(&url(text)).expect("it is local too");
+        }
+        judged("https://as.example/").expect("it is public");
+    }
+
+    #[tokio::test]
+    async fn name_is_resolved_only_to_public_addresses() {
+        use reqwest::dns::Resolve;
+        let found = PublicNames.resolve("localhost".parse().expect("a name")).await;
+        let error = found.err().expect("it is this machine").to_string();
+        assert!(error.contains("localhost is at") && error.contains("not public"), "{error}");
+    }
+}
