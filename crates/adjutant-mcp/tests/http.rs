@@ -4,5 +4,7 @@
 mod sign_in;
 #[path = "http/stage.rs"]
 mod stage;
+#[path = "http/streams.rs"]
+mod streams;
 #[path = "http/tokens.rs"]
 mod tokens;
