@@ -81,7 +81,11 @@ impl Login {
         let server = reach::address(name, &config.url)?;
         reach::may_carry_token(name, &server)?;
         let file = TokenFile::new(folder, &Arc::from(name), &config.url);
-        let kept = file.load()?;
+        // What cannot be read, or is of somebody else, is replaced.
+        let kept = match file.load() {
+            Err(error) if error.kind == ErrorKind::Invalid => None,
+            kept => kept?,
+        };
         let is_private = options.is_private || kept.as_ref().is_some_and(|kept| kept.is_private);
         let challenge = challenge(name, &server, config).await?;
         let reach = Reach::of(&server, is_private);

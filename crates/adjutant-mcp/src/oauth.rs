@@ -45,13 +45,25 @@ impl Asker {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(response.body(body)?)
+        Ok(response.body(lean(body))?)
     }
 }
 
 impl OAuthHttpClient for Asker {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(self.ask(request.request))
+    }
+}
+
+/// The answer of a token endpoint without what is of no use here: it would be kept, and the SDK logs it. Others as they are.
+fn lean(body: Vec<u8>) -> Vec<u8> {
+    const USED: [&str; 5] = ["access_token", "token_type", "expires_in", "refresh_token", "scope"];
+    match serde_json::from_slice::<serde_json::Map<_, _>>(&body) {
+        Ok(mut answer) if answer.contains_key("access_token") => {
+            answer.retain(|key, _| USED.contains(&key.as_str()));
+            serde_json::Value::Object(answer).to_string().into_bytes()
+        }
+        _ => body,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
+const PRIVATE: &str = "hint: say that the server is in a private network, if it is";
 
 /// The address of a server.
 ///
@@ -77,7 +78,7 @@ impl Reach {
             Self::Local => Ok(()),
             Self::Public if url.scheme() != "https" => Err(format!("{shown} is not asked: it is no https").into()),
             Self::Public if literal.is_some_and(|address| !is_public(address)) => {
-                Err(format!("{shown} is not asked: its address is not public").into())
+                Err(format!("{shown} is not asked: its address is not public; {PRIVATE}").into())
             }
             Self::Public => Ok(()),
         }
@@ -143,7 +144,7 @@ impl Resolve for PublicNames {
             match found.iter().find(|found| !is_public(found.ip())) {
                 // One bad address spoils the name: who gives both kinds tries out which one is taken.
                 Some(at) if !is_proxy(host) => {
-                    Err(format!("{host} is at {}, an address that is not public", at.ip()).into())
+                    Err(format!("{host} is at {}, an address that is not public; {PRIVATE}", at.ip()).into())
                 }
                 _ => Ok(Box::new(found.into_iter()) as Addrs),
             }

@@ -232,6 +232,7 @@ async fn sign_in_keeps_tokens_whichever_way_a_client_is_known() {
         assert_eq!(stage.count("/register"), registered, "{name}");
         let form = stage.ways.lock().expect("no panic").forms.concat();
         let value = |key: &str| form.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value);
+        assert!(!std::fs::read_to_string(stage.file()).expect("it is read").contains("who it is"), "{name}");
         assert_eq!((value("client_id"), value("resource")), (client, &*format!("{}/mcp", stage.base())), "{name}");
         #[cfg(unix)]
         {

@@ -206,7 +206,9 @@ fn token(ways: &mut Ways, body: &[u8]) -> Response {
     ways.good.clear();
     ways.good.insert(access.clone());
     ways.refresh.insert(refresh.clone());
-    let mut answer = json!({ "access_token": access, "token_type": "Bearer", "refresh_token": refresh });
+    let mut answer = json!({
+        "access_token": access, "token_type": "Bearer", "refresh_token": refresh, "id_token": "who it is",
+    });
     if let Some(life) = ways.life {
         answer["expires_in"] = life.into();
     }

@@ -64,6 +64,8 @@ async fn token_is_used_by_whom_it_was_given_to_and_read_from_no_other_file() {
         let (kind, message) = used(stage.config()).await.expect_err(name);
         assert_eq!((kind, stage.count("/mcp")), (ErrorKind::Invalid, before), "{name}: {message}");
         assert!(message.contains(words) && !message.contains("hush"), "{name}: {message}");
+        stage.sign_in(LoginOptions::default()).await.expect(name);
+        assert_eq!(used(stage.config()).await, Ok("seen".into()), "{name}");
     }
 }
 
