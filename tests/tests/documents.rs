@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 23] = [
+const DOCUMENTS: [(&str, &str); 24] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -17,6 +17,7 @@ const DOCUMENTS: [(&str, &str); 23] = [
     ("docs/http.md", "docs"),
     ("docs/lifecycle.md", "docs"),
     ("docs/manifest.md", "docs"),
+    ("docs/mcp.md", "docs"),
     ("docs/memory.md", "docs"),
     ("docs/orchestration.md", "docs"),
     ("docs/providers.md", "docs"),
