@@ -72,7 +72,7 @@ fn build(example: &str) -> Result<PathBuf, Failure> {
     let program = |message: Value| {
         (message["target"]["name"] == example).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
     };
-    messages.filter_map(program).last().ok_or_else(|| step(format!("cargo built no {example}")))
+    messages.filter_map(program).next_back().ok_or_else(|| step(format!("cargo built no {example}")))
 }
 
 /// Installs the suite, unless it is there.

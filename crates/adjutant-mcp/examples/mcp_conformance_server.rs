@@ -13,8 +13,7 @@ use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
 /// A picture of one pixel.
-const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 /// A recording without a sample.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 /// `{}`
@@ -34,7 +33,10 @@ fn tools() -> Tools {
     let tools = Tools::new("conformance")
         .tool(gives("test_simple_text", vec!["This is a simple text response for testing.".into()]))
         .tool(gives("test_image_content", vec![image()]))
-        .tool(gives("test_audio_content", vec![Content::Audio(Audio { media_type: "audio/wav".into(), source: data(WAV) })]))
+        .tool(gives(
+            "test_audio_content",
+            vec![Content::Audio(Audio { media_type: "audio/wav".into(), source: data(WAV) })],
+        ))
         .tool(gives("test_embedded_resource", vec![document("test://embedded-resource", "text/plain", "VGV4dC4=")]))
         .tool(gives(
             "test_multiple_content_types",
@@ -56,8 +58,9 @@ fn tools() -> Tools {
         ));
     let tools = tools
         .tool(asks_with("test_sampling", "prompt", |prompt| sampling(&prompt)))
-        .tool(asks_with("test_elicitation", "message", |message| {
-            Ask { prompt: message.into(), ..form(json!({ "username": text(), "email": text() }), &["username", "email"]) }
+        .tool(asks_with("test_elicitation", "message", |message| Ask {
+            prompt: message.into(),
+            ..form(json!({ "username": text(), "email": text() }), &["username", "email"])
         }))
         .tool(asks("test_elicitation_sep1034_defaults", vec![vec![("form", defaults())]]))
         .tool(asks("test_elicitation_sep1330_enums", vec![vec![("form", enums())]]))
@@ -79,10 +82,7 @@ fn tools() -> Tools {
         ))
         .tool(asks(
             "test_input_required_result_multi_round",
-            vec![
-                vec![("step1", name())],
-                vec![("step2", form(json!({ "color": { "type": "string" } }), &["color"]))],
-            ],
+            vec![vec![("step1", name())], vec![("step2", form(json!({ "color": { "type": "string" } }), &["color"]))]],
         ))
         .tool(asks(
             "test_input_required_result_capabilities",
@@ -95,13 +95,17 @@ fn prompts() -> Tools {
     Tools::new("prompts")
         .tool(gives("test_simple_prompt", vec!["This is a simple prompt for testing.".into()]))
         .tool(tool_fn(spec("test_prompt_with_arguments", arguments), |args, _| async move {
-            let said = format!("Prompt with arguments: arg1='{}', arg2='{}'", shown(&args["arg1"]), shown(&args["arg2"]));
+            let said =
+                format!("Prompt with arguments: arg1='{}', arg2='{}'", shown(&args["arg1"]), shown(&args["arg2"]));
             Ok(CallResult::ok(said))
         }))
-        .tool(tool_fn(spec("test_prompt_with_embedded_resource", json!({ "resourceUri": text() })), |args, _| async move {
-            let embedded = document(&shown(&args["resourceUri"]), "text/plain", "RW1iZWRkZWQu");
-            Ok(content(vec![embedded, "Please process the embedded resource above.".into()]))
-        }))
+        .tool(tool_fn(
+            spec("test_prompt_with_embedded_resource", json!({ "resourceUri": text() })),
+            |args, _| async move {
+                let embedded = document(&shown(&args["resourceUri"]), "text/plain", "RW1iZWRkZWQu");
+                Ok(content(vec![embedded, "Please process the embedded resource above.".into()]))
+            },
+        ))
         .tool(gives("test_prompt_with_image", vec![image(), "Please analyze the image above.".into()]))
         .tool(asks(
             "test_input_required_result_prompt",

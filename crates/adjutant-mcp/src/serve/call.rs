@@ -2,24 +2,22 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running};
-use adjutant_llm::{Block, CallResult, Entry, ModelInfo, Reply, Script, ScriptedModel};
-use adjutant_tool::{AskKind, Bound, Toolset, toolbox_fn};
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{
-        ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses, LoggingLevel,
-        ProtocolVersion, ServerRequest,
-    },
-    service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
-};
-use serde_json::Value;
-
 use super::{
     Host,
     input::Question,
     state::{Asked, Parked},
     told::Told,
+};
+use adjutant_agent::{Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running};
+use adjutant_llm::{Block, CallResult, Entry, ModelInfo, Reply, Script, ScriptedModel};
+use adjutant_tool::{Answer, AskKind, Bound, Toolset, toolbox_fn};
+use rmcp::{
+    ErrorData, RoleServer, ServiceError,
+    model::{
+        ClientCapabilities, ClientResult, InputRequest, InputRequiredResult, InputResponses, LoggingLevel,
+        ProtocolVersion, ServerRequest,
+    },
+    service::{OriginatingRequestId, PeerRequestOptions, RequestContext},
 };
 
 /// The model that calls what a client calls; the logs of calls name it.
@@ -126,7 +124,8 @@ impl Call<'_> {
         is_agent: bool,
     ) -> Result<Came, ErrorData> {
         let can = self.cx.client_capabilities().unwrap_or_default();
-        let is_modern = self.cx.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let is_modern =
+            self.cx.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
         let mut told = Told::new(self.cx, self.level, is_agent);
         loop {
             let pauses = match stand {
@@ -209,23 +208,22 @@ impl Call<'_> {
     async fn ask_in_place(&self, agent: &Agent, asked: &[&Question]) -> Result<Option<Vec<Answered>>, ErrorData> {
         let mut answers = Vec::new();
         for question in asked {
-            let said = tokio::select! {
-                said = self.request(question) => said,
+            let answer = tokio::select! {
+                answer = self.request(question) => answer,
                 () = self.cx.ct.cancelled() => None,
             };
-            let Some(said) = said else {
+            let Some(answer) = answer else {
                 // The client is gone, or wants no more of it.
                 agent.cancel_paused().await.map_err(|error| failed(&error))?;
                 return Err(ErrorData::internal_error("the client did not answer; the call was cancelled", None));
             };
-            let answer = said.and_then(|said| question.read(&said)).unwrap_or_else(|| question.unasked());
             answers.push(question.pause.answered(answer));
         }
         Ok(Some(answers))
     }
 
-    /// What the client says to a request; none if it cannot be reached, nothing if it gives no answer.
-    async fn request(&self, question: &Question) -> Option<Option<Value>> {
+    /// The client's answer to a request; none if it is gone.
+    async fn request(&self, question: &Question) -> Option<Answer> {
         let origin = OriginatingRequestId(self.cx.id.clone());
         let mut request = match question.request.clone()? {
             InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
@@ -236,13 +234,15 @@ impl Call<'_> {
         rmcp::model::GetExtensions::extensions_mut(&mut request).insert(origin);
         let options = PeerRequestOptions::with_timeout(ANSWER_IN_PLACE);
         let sent = self.cx.peer.send_request_with_option(request, options).await.ok()?;
-        match sent.await_response().await {
-            Ok(ClientResult::CreateMessageResult(said)) => Some(serde_json::to_value(said).ok()),
-            Ok(ClientResult::ElicitResult(said)) => Some(serde_json::to_value(said).ok()),
-            Ok(ClientResult::ListRootsResult(said)) => Some(serde_json::to_value(said).ok()),
-            Ok(_) | Err(rmcp::ServiceError::McpError(_)) => Some(None),
-            Err(_) => None,
-        }
+        let said = match sent.await_response().await {
+            Ok(ClientResult::CreateMessageResult(said)) => serde_json::to_value(said).ok(),
+            Ok(ClientResult::ElicitResult(said)) => serde_json::to_value(said).ok(),
+            Ok(ClientResult::ListRootsResult(said)) => serde_json::to_value(said).ok(),
+            Ok(_) | Err(ServiceError::McpError(_)) => None,
+            Err(ServiceError::Timeout { .. }) => return Some(Answer::Expired),
+            Err(_) => return None,
+        };
+        Some(said.and_then(|said| question.read(&said)).unwrap_or_else(|| question.unasked()))
     }
 
     /// Ends a run that waits for what this client cannot be asked.

@@ -66,9 +66,9 @@ pub(super) fn messages(result: &CallResult, spec: &ToolSpec) -> GetPromptResult 
 fn block(content: &Content) -> ContentBlock {
     match content {
         Content::Text { text } => ContentBlock::text(&**text),
-        Content::Image(it) => place("image", &it.media_type, &it.source, |data, kind| {
-            ContentBlock::Image(ImageContent::new(data, kind))
-        }),
+        Content::Image(it) => {
+            place("image", &it.media_type, &it.source, |data, kind| ContentBlock::Image(ImageContent::new(data, kind)))
+        }
         Content::Audio(it) => place("recording", &it.media_type, &it.source, |data, kind| {
             ContentBlock::Audio(AudioContent::new(data, kind))
         }),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_agent::LogId;
-use adjutant_tool::{Bound, Toolbox, ToolSpec, Toolset};
+use adjutant_tool::{Bound, ToolSpec, Toolbox, Toolset};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{

@@ -42,12 +42,9 @@ impl HttpOptions {
 
     /// Every caller of this machine, under one of its names; pages of other origins are no callers.
     pub fn open() -> Self {
-        let origin = |host: &str| if host.contains(':') { format!("http://[{host}]:*") } else { format!("http://{host}:*") };
-        Self {
-            token: None,
-            hosts: LOOPBACK.map(str::to_owned).to_vec(),
-            origins: LOOPBACK.map(origin).to_vec(),
-        }
+        let origin =
+            |host: &str| if host.contains(':') { format!("http://[{host}]:*") } else { format!("http://{host}:*") };
+        Self { token: None, hosts: LOOPBACK.map(str::to_owned).to_vec(), origins: LOOPBACK.map(origin).to_vec() }
     }
 
     /// Adds a host that requests may be for, as `example.org` or `example.org:8080`.

@@ -117,7 +117,7 @@ impl Question {
 
     /// The answer to what the client cannot be asked.
     pub(super) fn unasked(&self) -> Answer {
-        let message = "this client cannot be asked";
+        let message = "no answer is to be had from this client";
         match self.pause.ask.kind {
             AskKind::Approval => Answer::deny(message),
             _ => Answer::Decline { message: Some(message.into()) },
