@@ -2,7 +2,7 @@
 //!
 //! It serves at a port of loopback that it prints, to whoever asks.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, io::Write, time::Duration};
 
 use adjutant_llm::{Audio, CallResult, Content, Document, Image, Source};
 use adjutant_mcp::{HttpOptions, McpHost, ServedResource};
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let host = McpHost::new("adjutant-conformance").tools(tools()).prompts(prompts());
     let host = resources().into_iter().fold(host, McpHost::resource);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    println!("http://{}/mcp", listener.local_addr()?);
+    writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     Ok(axum::serve(listener, host.router(HttpOptions::open())).await?)
 }
 
