@@ -28,12 +28,10 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("mcp-conformance: no side is called {unknown}")));
     }
     let chosen = SIDES.iter().filter(|(name, _)| sides.is_empty() || sides.contains(name));
+    let suite = install(&folder())?;
     let mut failed = Vec::new();
     for (side, example) in chosen {
         let program = build(example)?;
-        // .../target/debug/examples/<program>
-        let target = program.ancestors().nth(3).unwrap_or(Path::new("target"));
-        let suite = install(&target.join("mcp-conformance"))?;
         for revision in REVISIONS {
             println!("==> conformance suite {SUITE_VERSION}, {side}, revision {revision}");
             if !judge(&suite, side, &program, revision)? {
@@ -46,11 +44,11 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
 
 /// As [`run`]; what this machine cannot install is said, and is no failure.
 pub(crate) fn if_possible() -> Result<(), Failure> {
-    if Command::new("npm").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return run(&[]);
+    if let Err(Failure::Step(why) | Failure::Usage(why)) = install(&folder()) {
+        println!("skipped: conformance suite of MCP: it cannot be installed: {why}");
+        return Ok(());
     }
-    println!("skipped: conformance suite of MCP: there is no npm to install it with");
-    Ok(())
+    run(&[])
 }
 
 /// An installed suite.
@@ -62,6 +60,11 @@ struct Suite {
 
 /// A program that is ended with this.
 struct Server(Child);
+
+fn folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cargo::root().join("target"), PathBuf::from);
+    target.join("mcp-conformance")
+}
 
 /// Builds with the features of all tests: with others, cargo would build every crate once more.
 fn build(example: &str) -> Result<PathBuf, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! It serves at a port of loopback that it prints, to whoever asks.
 
-use std::{error::Error, io::Write, time::Duration};
+use std::{error::Error, io::Write, net::TcpListener, time::Duration};
 
 use adjutant_llm::{Audio, CallResult, Content, Document, Image, Source};
 use adjutant_mcp::{HttpOptions, McpHost, ServedResource};
@@ -23,9 +23,9 @@ const EMPTY_JSON: &str = "e30=";
 async fn main() -> Result<(), Box<dyn Error>> {
     let host = McpHost::new("adjutant-conformance").tools(tools()).prompts(prompts());
     let host = resources().into_iter().fold(host, McpHost::resource);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
-    Ok(axum::serve(listener, host.router(HttpOptions::open())).await?)
+    Ok(host.serve_http(listener, HttpOptions::open()).await?)
 }
 
 fn tools() -> Tools {

@@ -16,14 +16,14 @@ mod plan;
 mod sample;
 mod reach;
 mod redirect;
+#[cfg(feature = "server")]
+#[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
+mod serve;
 mod server;
 mod stdio;
 mod step;
 mod tokens;
 mod tool;
-#[cfg(feature = "server")]
-#[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
-mod serve;
 
 #[doc(hidden)]
 pub use config::StreamConfig;
@@ -32,5 +32,8 @@ pub use error::{Error, ErrorKind};
 pub use login::{Login, LoginOptions};
 pub use server::McpServer;
 pub use tokens::Tokens;
+pub use oauth::login::{Login, LoginOptions};
 #[cfg(feature = "server")]
 pub use serve::{HttpOptions, McpHost, ServedResource};
+pub use server::McpServer;
+pub use tokens::Tokens;

@@ -1,6 +1,6 @@
 //! A host over streamable HTTP, for callers on this machine that hold the token.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, io, net::TcpListener, sync::Arc};
 
 use axum::{
     Router,
@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_server::{
 };
 
 use super::{MAX_MESSAGE_BYTES, McpHost, handler::Handler};
+use crate::{Error, ErrorKind};
 
 /// The number of clients that may have a session, as those before 2026-07-28 do; one that is idle for 5 minutes has ended.
 const MANY_SESSIONS: usize = 1_000;
@@ -78,6 +79,23 @@ impl McpHost {
         let service = StreamableHttpService::new(make, Arc::clone(&sessions), config);
         let gate = Arc::new(Gate { token: options.token, sessions });
         Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(gate, enter))
+    }
+}
+
+impl McpHost {
+    /// Serves all that come to a listener, as [`McpHost::router`] does, until it is dropped.
+    ///
+    /// Cancel: calls that are at work are cancelled.
+    ///
+    /// # Errors
+    /// `Unavailable` if the listener cannot be used.
+    pub async fn serve_http(&self, listener: TcpListener, options: HttpOptions) -> Result<(), Error> {
+        let failed = |error: io::Error| {
+            Error::new(ErrorKind::Unavailable, "the listener of the server cannot be used").with_source(error)
+        };
+        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
+        axum::serve(listener, self.router(options)).await.map_err(failed)
     }
 }
 

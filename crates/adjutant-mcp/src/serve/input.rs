@@ -10,8 +10,8 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-/// The key of an ask's data under which a request of the protocol stands that goes to the client as it is.
-const AS_IT_IS: &str = "mcp";
+/// The key of an ask's data that speaks of the protocol: a request in it, with its `method`, goes to the client as it is.
+const OF_PROTOCOL: &str = "mcp";
 /// The longest arguments of a call that a person is shown, in characters.
 const MAX_SHOWN: usize = 4_000;
 
@@ -137,8 +137,12 @@ fn request(pause: &Pause) -> (Option<Value>, Reading) {
         let schema = json!({ "type": "object", "properties": { "answer": of }, "required": ["answer"] });
         (Some(form(schema)), reading)
     };
+    let of_protocol = ask.data.get(OF_PROTOCOL);
+    let as_it_is = of_protocol.filter(|it| it.get("method").is_some());
+    // Where a server that is used here sends people, this one sends them too.
+    let url = [Some(&ask.data), of_protocol].into_iter().flatten().find_map(|data| data.get("url")?.as_str());
     match ask.kind {
-        AskKind::Question => match (&ask.schema, ask.data.get(AS_IT_IS)) {
+        AskKind::Question => match (&ask.schema, as_it_is) {
             (_, Some(request)) => (Some(request.clone()), Reading::Raw),
             (Value::Null, None) => field(json!({ "type": "string" }), Reading::Field),
             (schema, None) if serde_json::from_value::<ElicitationSchema>(schema.clone()).is_ok() => {
@@ -153,10 +157,8 @@ fn request(pause: &Pause) -> (Option<Value>, Reading) {
             }
         },
         AskKind::Limit => field(json!({ "type": "integer", "minimum": 1 }), Reading::Number),
-        AskKind::Authorisation if ask.data.get("url").is_some_and(Value::is_string) => {
-            let params = json!({
-                "mode": "url", "message": message(pause), "url": ask.data["url"], "elicitationId": pause.id,
-            });
+        AskKind::Authorisation if url.is_some() => {
+            let params = json!({ "mode": "url", "message": message(pause), "url": url, "elicitationId": pause.id });
             (Some(json!({ "method": "elicitation/create", "params": params })), Reading::Consent)
         }
         AskKind::Approval | AskKind::Authorisation => {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::MemoryJournal;
+use adjutant_agent::{Journal, LogQuery, MemoryJournal};
 use adjutant_llm::FixedWorld;
 use adjutant_mcp::{ErrorKind, McpHost};
 use serde_json::{Value, json};
@@ -65,6 +65,19 @@ async fn a_call_goes_on_with_the_answer_when_another_host_gets_it() {
     }
     let answered = second.retry("name", json!({}), state, json!({ "who": accept(json!({ "name": "Ada" })) })).await;
     assert_eq!((text(&answered), done.load(Ordering::SeqCst)), ("hello \"Ada\"", 2), "the step is not done again");
+}
+
+#[tokio::test]
+async fn a_log_is_let_go_of_when_nobody_had_to_answer() {
+    let journal = Arc::<MemoryJournal>::default();
+    let mut client = Client::open(&host(&journal, &Arc::default()), Rev::New).await;
+    let rows =
+        [("echo", json!({}), 0), ("broken", json!({}), 0), ("pay", json!({ "price": 3 }), 1), ("echo", json!({}), 1)];
+    for (name, args, expect) in rows {
+        client.call(name, args).await;
+        let logs = journal.list(&LogQuery::default()).await.unwrap().logs;
+        assert_eq!(logs.len(), expect, "{name}");
+    }
 }
 
 #[tokio::test]
