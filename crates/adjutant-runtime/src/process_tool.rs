@@ -10,7 +10,7 @@ mod words;
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolHints, ToolSpec};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -110,7 +110,8 @@ impl Program {
         };
         let spec = if tool.approval { ToolSpec { approval: Approval::Always, ..spec } } else { spec };
         // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
-        let spec = ToolSpec { replay: if tool.repeatable { Replay::Idempotent } else { Replay::Once }, ..spec };
+        let hints = ToolHints { idempotent: tool.repeatable.then_some(true), ..ToolHints::default() };
+        let spec = ToolSpec { replay: if tool.repeatable { Replay::Idempotent } else { Replay::Once }, hints, ..spec };
         let (environment, around) = (tool.environment.clone(), around.clone());
         let plan = ProgramPlan { binary, words, environment, around, timeout, max_output };
         let hold = Arc::new(plan.around.holder.of(plan.binary.path(), tool));

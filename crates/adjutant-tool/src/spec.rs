@@ -6,6 +6,9 @@ use adjutant_llm::{ToolDecl, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The largest number of characters of a title that people who are asked are shown.
+const MAX_TITLE: usize = 100;
+
 /// The description that a tool gives of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
@@ -103,5 +106,31 @@ impl ToolSpec {
     /// The name that the model calls.
     pub fn name(&self) -> &ToolName {
         &self.decl.name
+    }
+
+    /// What its author says of it to people who are asked about a call: its title and its hints, as a quote; `None` if that is
+    /// nothing.
+    pub fn remarks(&self) -> Option<String> {
+        let title = self.title.as_deref().map(|title| {
+            let end = title.char_indices().nth(MAX_TITLE).map_or(title.len(), |(end, _)| end);
+            format!("titled {:?}", &title[..end])
+        });
+        let words = self.hints.words();
+        let said = (!words.is_empty()).then(|| format!("by its author's word it {}", words.join(", ")));
+        let remarks: Vec<String> = title.into_iter().chain(said).collect();
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
+}
+
+impl ToolHints {
+    /// What is said, in words; what goes without saying is left out.
+    fn words(self) -> Vec<&'static str> {
+        let reads = self.reads_only.map(|reads| if reads { "changes nothing" } else { "changes something" });
+        let is_change = self.reads_only != Some(true);
+        let destroys = self.destructive.filter(|_| is_change);
+        let destroys = destroys.map(|it| if it { "may delete or overwrite" } else { "deletes and overwrites nothing" });
+        let repeats = (is_change && self.idempotent == Some(true)).then_some("can be repeated");
+        let reaches = (self.open_world == Some(true)).then_some("reaches the outside world");
+        [reads, destroys, repeats, reaches].into_iter().flatten().collect()
     }
 }

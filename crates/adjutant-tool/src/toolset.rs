@@ -88,7 +88,8 @@ impl Bound {
         self.asked(args).or_else(|| match self.inner.spec.approval {
             Approval::Never => None,
             Approval::Always => {
-                Some(Ask::approval(format!("Run {:?} with these arguments?", self.spec().name().as_str())))
+                let remarks = self.spec().remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
+                Some(Ask::approval(format!("Run {:?}{remarks} with these arguments?", self.spec().name().as_str())))
             }
         })
     }

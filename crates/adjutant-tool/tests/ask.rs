@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_tool::{
     Answer, Approval, Ask, AskKind, Bound, CallBackend, CallContext, Cancel, ErasedTool, Identity, Noted, Progress,
-    ToolError, ToolErrorKind, ToolSpec, external_tool,
+    ToolError, ToolErrorKind, ToolHints, ToolSpec, external_tool,
     llm::{CallResult, Usage},
     tool_fn,
 };
@@ -203,6 +203,11 @@ fn bound_asks_in_the_words_of_the_tool_when_it_has_some() {
     let plain = Ask::approval("Run \"careful\" with these arguments?");
     assert_eq!(bound.approval(&json!({"path": "/"})), Some(Ask::approval("really everything?")));
     assert_eq!(bound.approval(&json!({"path": "/tmp"})), Some(plain));
+    let hints = ToolHints { reads_only: Some(false), idempotent: Some(true), ..ToolHints::default() };
+    let told = bound.adapt(ToolSpec { title: Some("Tidy up".into()), hints, ..bound.spec().clone() });
+    let asked = "Run \"careful\" (titled \"Tidy up\"; by its author's word it changes something, can be repeated) with these \
+                 arguments?";
+    assert_eq!(told.approval(&json!({"path": "/tmp"})), Some(Ask::approval(asked)));
     let mut spec = bound.spec().clone();
     spec.approval = Approval::Never;
     assert_eq!(bound.adapt(spec).approval(&json!({"path": "/tmp"})), None);

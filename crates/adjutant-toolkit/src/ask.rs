@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{Answer, Ask, CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolSpec, Tools};
+use adjutant_tool::{Answer, Ask, CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -52,7 +52,8 @@ impl Tool for AskUser {
 
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<Args>("ask_user");
-        ToolSpec { title: Some("Ask the user".into()), replay: Replay::Resumable, ..spec }
+        let hints = ToolHints { idempotent: None, ..work::LOOKS };
+        ToolSpec { title: Some("Ask the user".into()), replay: Replay::Resumable, hints, ..spec }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use adjutant_llm::{CallResult, Cause, Status};
-use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolSpec, Tools};
+use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
 use reqwest::{
     Client, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, LOCATION},
@@ -118,7 +118,8 @@ impl Tool for FetchPage {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        ToolSpec { replay: Replay::Idempotent, ..work::spec::<Args>("fetch") }
+        let hints = ToolHints { open_world: Some(true), ..work::LOOKS };
+        ToolSpec { replay: Replay::Idempotent, hints, ..work::spec::<Args>("fetch") }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {

@@ -1,7 +1,7 @@
 //! The tool `update_plan`: a list of steps that is shown, and kept in the log of the run.
 
 use adjutant_llm::{CallResult, Content};
-use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolSpec, Tools};
+use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -73,7 +73,8 @@ impl Tool for UpdatePlan {
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<Args>("update_plan");
         // One after another: the newest note is the plan.
-        ToolSpec { title: Some("Update the plan".into()), replay: Replay::Idempotent, sequential: true, ..spec }
+        let hints = ToolHints { destructive: Some(false), idempotent: Some(true), ..work::CHANGES };
+        ToolSpec { title: Some("Update the plan".into()), replay: Replay::Idempotent, sequential: true, hints, ..spec }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {

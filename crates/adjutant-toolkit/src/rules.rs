@@ -232,8 +232,13 @@ impl Guard for Rules {
         let ruling = self.decide(spec, args);
         (ruling.decision == Decision::Ask).then(|| {
             let about = About::new(spec, args, &self.root);
-            let ask = Ask::approval(format!("{}; {}", about.shown(MAX_SHOWN), ruling.why));
-            Ask { data: json!({ "why": &*ruling.why, "mode": self.current_mode() }), ..ask }
+            let mut why = ruling.why.to_string();
+            // What the others do is known here.
+            if about.class == Class::Other {
+                why.extend(spec.remarks().map(|remarks| format!("; {remarks}")));
+            }
+            let ask = Ask::approval(format!("{}; {why}", about.shown(MAX_SHOWN)));
+            Ask { data: json!({ "why": why, "mode": self.current_mode() }), ..ask }
         })
     }
 

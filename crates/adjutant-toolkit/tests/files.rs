@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, Cancel, Detached, Identity, Replay, ToolError, ToolErrorKind};
-use adjutant_toolkit::{ErrorKind, Files};
+use adjutant_toolkit::{Edits, ErrorKind, Files};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -51,6 +51,10 @@ fn toolbox_holds_three_pure_tools_when_made() {
         tools.toolset().iter().map(|tool| (tool.spec().name().to_string(), tool.spec().replay)).collect();
     let names = ["list_files", "read_file", "search_text"];
     assert_eq!(specs, names.map(|name| (name.to_owned(), Replay::Pure)));
+    let mut hints = tools.toolset().iter().map(|tool| tool.spec().hints);
+    assert!(hints.all(|hints| hints.reads_only == Some(true) && hints.open_world == Some(false)));
+    let edits = Edits::new(&Files::new(folder.path()).expect("a folder")).toolbox();
+    assert!(edits.toolset().iter().all(|tool| tool.spec().hints.destructive == Some(true)));
     let decl = &tools.toolset().decls()[1];
     assert_eq!(decl.schema["required"], json!(["path"]));
     assert_eq!(decl.schema["additionalProperties"], json!(false));

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{
-    Answer, CallContext, Cancel, Replay, ToolErrorKind, ToolSpec, Toolbox, Tools,
+    Answer, CallContext, Cancel, Replay, ToolErrorKind, ToolHints, ToolSpec, Toolbox, Tools,
     serde_json::{Value, json},
     tool_fn,
 };
@@ -268,6 +268,37 @@ fn rules_are_refused_with_their_line_when_they_are_none() {
     }
     let many = "allow a\n".repeat(1_001);
     assert!(Rules::new("/").with(&many, "x").is_err());
+}
+
+#[tokio::test]
+async fn question_shows_title_and_hints_of_a_tool_that_is_not_known_here() {
+    let long = format!("Send\n{}", "x".repeat(200));
+    let destroys = ToolHints { destructive: Some(true), open_world: Some(true), ..ToolHints::default() };
+    let reads = ToolHints { reads_only: Some(true), destructive: Some(true), ..ToolHints::default() };
+    let bare = ToolHints::default();
+    let table = [
+        ("send", None, bare, "mode `ask` asks"),
+        ("send", Some("Send"), bare, "mode `ask` asks; titled \"Send\""),
+        (
+            "send",
+            Some("Send"),
+            destroys,
+            "; titled \"Send\"; by its author's word it may delete or overwrite, reaches the outside world",
+        ),
+        ("send", Some(&*long), bare, &*format!("; titled \"Send\\n{}\"", "x".repeat(95))),
+        // It is still asked about: nothing of it is believed.
+        ("send", None, reads, "; by its author's word it changes nothing"),
+        ("run_command", Some("Run"), destroys, "mode `ask` asks"),
+    ];
+    for (name, title, hints, expect) in table {
+        let told = ToolSpec { title: title.map(Into::into), hints, ..spec(name) };
+        let tool = tool_fn(told, |_: Value, _: CallContext| async { Ok(CallResult::ok("ran")) });
+        let set =
+            rules().over(Tools::new("any").tool(tool)).resolve(&CallContext::detached().who).await.expect("a set");
+        let ask = set.get(name).expect("it is there").approval(&json!({ "command": "make" })).expect("it asks");
+        assert!(ask.prompt.ends_with(expect), "{}", ask.prompt);
+        assert!(ask.data["why"].as_str().is_some_and(|why| why.ends_with(expect)), "{}", ask.data);
+    }
 }
 
 #[tokio::test]

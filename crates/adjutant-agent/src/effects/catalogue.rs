@@ -12,16 +12,15 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{
-    effect::{Action, Effect, EffectContext, EffectError},
-    floor::FloorMemo,
-};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 pub(crate) use find::FIND_TOOLS;
 use find::{LOADED, finder};
 
 /// The share of the model's window that tools may take before they are left out.
 const SHARE: f64 = 0.1;
+/// The number of tokens that a model is taken for whose window is not known.
+const UNKNOWN_WINDOW: u64 = 128_000;
 /// The part of the window that loaded tools may take: one of so many. Tools cannot give way as a conversation can.
 const LOADED_PART: u64 = 4;
 /// The largest number of sets that are kept: agents that share a catalogue load different tools.
@@ -112,7 +111,7 @@ impl Effect for Catalogue {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let all = self.toolboxes.resolve(cx.who).await;
         let all = all.map_err(|error| EffectError::new("the tools could not be listed").with_source(error))?;
-        let window = FloorMemo::default().window(cx.model.info());
+        let window = if cx.window() > 0 { cx.window() } else { UNKNOWN_WINDOW };
         let memo = cx.memo::<CatalogueMemo>();
         if memo.is_none() && all.tokens() as f64 <= window as f64 * self.share {
             return Ok(vec![Action::Offer(all)]);

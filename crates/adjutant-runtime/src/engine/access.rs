@@ -48,7 +48,8 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
         .approve_when(move |spec, _| match of(&asks, &spec.name().0) {
             (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
             (Approval::Ask, None) => {
-                Some(Ask::approval(format!("May {:?} run with these arguments?", spec.name().as_str())))
+                let remarks = spec.remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
+                Some(Ask::approval(format!("May {:?}{remarks} run with these arguments?", spec.name().as_str())))
             }
             _ => None,
         })

@@ -101,7 +101,8 @@ impl<A: Planned> Tool for EditTool<A> {
 
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<A>(A::NAME);
-        ToolSpec { title: Some(A::TITLE.into()), replay: Replay::Once, sequential: true, ..spec }
+        let hints = work::CHANGES;
+        ToolSpec { title: Some(A::TITLE.into()), replay: Replay::Once, sequential: true, hints, ..spec }
     }
 
     async fn call(&self, args: A, cx: CallContext) -> Result<CallResult, ToolError> {

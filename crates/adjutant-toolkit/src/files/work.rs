@@ -1,10 +1,17 @@
 //! The code that the three tools share: file work off the runtime's threads, and the spec of a typed argument struct.
 
-use adjutant_tool::{CallContext, Cancel, Replay, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{CallContext, Cancel, Replay, ToolError, ToolErrorKind, ToolHints, ToolSpec};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-/// The spec of a pure tool; its description is the doc comment of `Args`.
+/// The hints of a tool that only looks, at what is here.
+pub(crate) const LOOKS: ToolHints =
+    ToolHints { reads_only: Some(true), destructive: Some(false), idempotent: Some(true), open_world: Some(false) };
+/// The hints of a tool that changes what is here.
+pub(crate) const CHANGES: ToolHints =
+    ToolHints { reads_only: Some(false), destructive: Some(true), idempotent: None, open_world: Some(false) };
+
+/// The spec of a pure tool that only looks; its description is the doc comment of `Args`.
 pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
@@ -17,7 +24,7 @@ pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
             description = text;
         }
     }
-    ToolSpec { replay: Replay::Pure, ..ToolSpec::new(name, description, schema) }
+    ToolSpec { replay: Replay::Pure, hints: LOOKS, ..ToolSpec::new(name, description, schema) }
 }
 
 /// Runs `work` on a thread that may block.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{CallContext, Progress, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -86,6 +86,7 @@ impl Tool for RunCommand {
             replay: Replay::Once,
             timeout: Some(Duration::from_secs(MOST + ENDING)),
             max_output: Some(2 * SHOWN),
+            hints: ToolHints { open_world: Some(true), ..work::CHANGES },
             ..work::spec::<Args>("run_command")
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolSpec};
+use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolHints, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -78,7 +78,8 @@ impl Tool for StopCommand {
 
     fn spec(&self) -> ToolSpec {
         // Twice is as good as once.
-        let spec = ToolSpec { replay: Replay::Idempotent, ..work::spec::<StopArgs>("stop_command") };
+        let hints = ToolHints { idempotent: Some(true), ..work::CHANGES };
+        let spec = ToolSpec { replay: Replay::Idempotent, hints, ..work::spec::<StopArgs>("stop_command") };
         ToolSpec { title: Some("Stop a command".into()), max_output: Some(2 * SHOWN), ..spec }
     }
 

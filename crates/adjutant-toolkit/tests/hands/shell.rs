@@ -79,7 +79,12 @@ fn arguments_that_cannot_be_meant_are_refused() {
     for (args, expect) in table {
         assert_eq!(said(&tools, "run_command", args), expect);
     }
-    assert_eq!(tools.toolset().get("run_command").expect("a tool").spec().replay, Replay::Once);
+    let set = tools.toolset();
+    let spec = |name| set.get(name).expect("a tool").spec();
+    assert_eq!(spec("run_command").replay, Replay::Once);
+    let hints = ["run_command", "command_output", "stop_command"].map(|name| spec(name).hints);
+    assert_eq!(hints.map(|it| it.reads_only), [false, true, false].map(Some));
+    assert_eq!(hints.map(|it| it.open_world), [true, false, false].map(Some));
 }
 
 #[test]
