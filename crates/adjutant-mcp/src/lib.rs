@@ -13,9 +13,9 @@ mod input;
 mod login;
 mod oauth;
 mod plan;
-mod sample;
 mod reach;
 mod redirect;
+mod sample;
 #[cfg(feature = "server")]
 #[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
 mod serve;
@@ -30,9 +30,6 @@ pub use config::StreamConfig;
 pub use config::{Access, HttpConfig, Revision, ServerConfig, StdioConfig, Transport};
 pub use error::{Error, ErrorKind};
 pub use login::{Login, LoginOptions};
-pub use server::McpServer;
-pub use tokens::Tokens;
-pub use oauth::login::{Login, LoginOptions};
 #[cfg(feature = "server")]
 pub use serve::{HttpOptions, McpHost, ServedResource};
 pub use server::McpServer;

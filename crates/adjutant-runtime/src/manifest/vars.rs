@@ -44,16 +44,18 @@ impl Level {
 fn fill(node: &mut Node, level: Level, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
     let mark = node.mark.clone();
     match &mut node.content {
-        Content::Scalar(scalar) if scalar.text.contains('$') => match expanded(&scalar.text, Credentials::Refused, lookup) {
-            Ok(text) => {
-                let form = if scalar.form == Form::Plain { Form::Expanded } else { Form::Filled };
-                *scalar = Scalar { text, form };
+        Content::Scalar(scalar) if scalar.text.contains('$') => {
+            match expanded(&scalar.text, Credentials::Refused, lookup) {
+                Ok(text) => {
+                    let form = if scalar.form == Form::Plain { Form::Expanded } else { Form::Filled };
+                    *scalar = Scalar { text, form };
+                }
+                Err(Wrong { at, message, hint }) => {
+                    problems.push(Problem::new(&inside(&mark, scalar, at), message).hint(hint));
+                    return false;
+                }
             }
-            Err(Wrong { at, message, hint }) => {
-                problems.push(Problem::new(&inside(&mark, scalar, at), message).hint(hint));
-                return false;
-            }
-        },
+        }
         Content::Scalar(_) => {}
         Content::List(items) => items.retain_mut(|item| fill(item, Level::Below, lookup, problems)),
         Content::Map(Map { entries, spoiled }) => entries.retain_mut(|(key, value)| {

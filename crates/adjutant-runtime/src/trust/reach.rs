@@ -8,8 +8,9 @@ use serde_json::Value;
 use crate::{
     Manifest,
     manifest::{
-        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, McpSpec, MemorySpec, NamedContext, NotesSpec, OptionsSpec,
-        PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, ServerSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
+        AgentSpec, BoardSpec, ContextSpec, DataSpec, Instructions, McpSpec, MemorySpec, NamedContext, NotesSpec,
+        OptionsSpec, PeerSpec, ProcessTool, ReflectionSpec, RulesSpec, ServerSpec, SessionSpec, StoreSpec, TeamSpec,
+        ToolboxChoice, ToolboxSpec,
     },
 };
 

@@ -142,7 +142,18 @@ fn needs_name_the_variables_of_models_and_stores() {
     let needs =
         |text: &str| folder.read(text).expect("it is right").resolve(Overrides::default()).expect("it is right").needs;
     let full = needs(FULL);
-    assert_eq!(full, ["ACCOUNTS_TOKEN", "ACME_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DOCS_TOKEN", "ISSUES_TOKEN", "LEVEL"]);
+    assert_eq!(
+        full,
+        [
+            "ACCOUNTS_TOKEN",
+            "ACME_KEY",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "DOCS_TOKEN",
+            "ISSUES_TOKEN",
+            "LEVEL"
+        ]
+    );
     let store = "name: a\nmodel: offline/planner\nsessions: {store: {kind: postgres, url_variable: BIRDS_URL}}\n";
     assert_eq!(needs(store), ["BIRDS_URL"]);
     let any = needs("name: a\nprefix: x\n");

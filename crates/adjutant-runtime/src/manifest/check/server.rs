@@ -24,7 +24,10 @@ pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) 
         let mark = at.name_of(name);
         let taken = TOOLBOXES.contains(&&**name) || check.around.parts.toolboxes.contains(&**name);
         if !form::is_name(name) || name.len() > MAX_NAME {
-            let message = format!("the name of a server has 1 to {MAX_NAME} letters, digits, `_` and `-`, and not {}", quoted(name));
+            let message = format!(
+                "the name of a server has 1 to {MAX_NAME} letters, digits, `_` and `-`, and not {}",
+                quoted(name)
+            );
             check.problems.tell(mark, message);
         } else if taken {
             let message = format!("a toolbox has this name already, and agents have servers as toolboxes: {name}");
