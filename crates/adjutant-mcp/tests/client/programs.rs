@@ -15,9 +15,12 @@ use super::script::{Act, BOTH, Speaks, answer, call, names, resolve, serve, text
 /// What the program of a test is, when it is started once more.
 const VARIABLE: &str = "ADJUTANT_TEST_SERVER";
 
-/// A sandbox of this machine; none where there is none.
+/// The best sandbox of this machine; none where there is none.
 fn sandbox() -> Option<Sandbox> {
-    let sandbox = Sandbox::new();
+    held(Sandbox::new())
+}
+
+fn held(sandbox: Sandbox) -> Option<Sandbox> {
     match sandbox.refuses() {
         None => Some(sandbox.read(std::env::current_exe().expect("a program"))),
         Some(why) => {
@@ -108,9 +111,9 @@ fn server_of_another_test() {
 
 #[tokio::test]
 async fn program_is_listed_and_called_in_both_revisions() {
-    let Some(sandbox) = sandbox() else { return };
-    for role in ["old", "new"] {
-        let server = McpServer::new("p", program(sandbox.clone(), role)).expect("a server");
+    let sandboxes = [Sandbox::landlock(), Sandbox::bwrap()].into_iter().filter_map(held);
+    for (sandbox, role) in sandboxes.flat_map(|sandbox| [(sandbox.clone(), "old"), (sandbox, "new")]) {
+        let server = McpServer::new("p", program(sandbox, role)).expect("a server");
         let set = resolve(&server).await;
         assert_eq!((names(&set), warnings(&set)), (vec!["p_hello", "p_exit", "p_env", "p_spawn"], vec![]), "{role}");
         assert_eq!(call(&set, "p_hello", json!({})).await.expect("it answers").text(), "hello", "{role}");
