@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Notify,
 };
 
 /// What a row changes about the stage: a document that is served instead of the good one.
@@ -41,6 +42,8 @@ pub(crate) struct Ways {
     pub(crate) is_hard: bool,
     /// What was asked for: method, path, and the `Authorization` that it had.
     pub(crate) asked: Vec<(String, String)>,
+    /// Tells that a token is asked for, and waits before it is given; once.
+    pub(crate) gate: Option<Arc<(Notify, Notify)>>,
     /// The bodies that came to the token endpoint.
     pub(crate) forms: Vec<Vec<(String, String)>>,
     /// The tokens that are good.
@@ -136,7 +139,16 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let base = format!("http://{address}");
+    let answer = answer(&ways, &format!("http://{address}"), &method, &uri, &headers, &body);
+    let gate = ways.lock().expect("no panic").gate.take_if(|_| uri.path() == "/token");
+    if let Some(gate) = gate {
+        gate.0.notify_one();
+        gate.1.notified().await;
+    }
+    answer
+}
+
+fn answer(ways: &Mutex<Ways>, base: &str, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
     let mut ways = ways.lock().expect("no panic");
     let authorization = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     ways.asked.push((uri.path().to_owned(), authorization.to_owned()));
@@ -152,7 +164,7 @@ async fn serve(
         return ([("content-type", "application/json")], body).into_response();
     }
     match uri.path() {
-        "/mcp" => mcp(&mut ways, &base, &method, authorization, &body),
+        "/mcp" => mcp(&mut ways, base, method, authorization, body),
         "/.well-known/oauth-protected-resource/mcp" => {
             let document = json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] });
             changed(document, &ways.resource)
@@ -167,10 +179,10 @@ async fn serve(
             changed(document, &ways.issuer)
         }
         "/register" => {
-            let asked: Value = serde_json::from_slice(&body).expect("JSON");
+            let asked: Value = serde_json::from_slice(body).expect("JSON");
             json_of(201, &json!({ "client_id": "registered", "redirect_uris": asked["redirect_uris"] }))
         }
-        "/token" => token(&mut ways, &body),
+        "/token" => token(&mut ways, body),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }

@@ -13,6 +13,7 @@ use std::{
 use adjutant_mcp::{ErrorKind, HttpConfig, Login, LoginOptions, McpServer, Revision, ServerConfig, Tokens, Transport};
 use adjutant_tool::{CallContext, Identity, Toolbox};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::stage::{Stage, asks};
 
@@ -110,6 +111,30 @@ async fn token_is_renewed_once_however_many_need_it() {
     let all = tokio::join!(used(config.clone()), used(config.clone()), used(config.clone()), used(config));
     let seen = || Ok("seen".to_owned());
     assert_eq!(all, (seen(), seen(), seen(), seen()));
+    assert_eq!(stage.renewals(), 1);
+}
+
+#[tokio::test]
+async fn token_that_nobody_waits_for_any_more_is_kept() {
+    let stage = signed_in(3_600).await;
+    let mut config = ServerConfig::new(stage.config());
+    config.revision = Revision::V2026_07_28;
+    let server = McpServer::new("stage", config).expect("it can be meant");
+    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
+    let gate = Arc::new((Notify::new(), Notify::new()));
+    stage.ways.lock().expect("no panic").good.clear();
+    stage.ways.lock().expect("no panic").gate = Some(Arc::clone(&gate));
+    let tool = tools.iter().next().expect("a tool").clone();
+    let call = tokio::spawn(async move { tool.call(json!({}), CallContext::detached()).await });
+    gate.0.notified().await;
+    call.abort();
+    assert!(call.await.expect_err("it was stopped").is_cancelled());
+    // The request of the call ends too.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    gate.1.notify_one();
+    assert_eq!(used(stage.config()).await, Ok("seen".into()));
     assert_eq!(stage.renewals(), 1);
 }
 
