@@ -23,10 +23,10 @@ enum Origin {
     #[default]
     Nowhere,
     Stored(PathBuf),
-    Asked(Arc<Asked>),
+    Asked(Arc<AskedTokens>),
 }
 
-pub(crate) struct Asked {
+pub(crate) struct AskedTokens {
     ask: Box<dyn Fn() -> TokenFuture + Send + Sync>,
     /// The token that was given last, and until when it is good. Locked while one is asked for: many that begin together ask once.
     last: Mutex<Option<(Arc<str>, Instant)>>,
@@ -49,7 +49,7 @@ impl Tokens {
     where
         F: Future<Output = Result<(Arc<str>, Duration), Cause>> + Send + 'static,
     {
-        Self(Origin::Asked(Arc::new(Asked { ask: Box::new(move || Box::pin(ask())), last: Mutex::default() })))
+        Self(Origin::Asked(Arc::new(AskedTokens { ask: Box::new(move || Box::pin(ask())), last: Mutex::default() })))
     }
 
     /// Those of a server; none if it gets none.
@@ -84,7 +84,7 @@ impl fmt::Debug for Tokens {
 #[derive(Clone)]
 pub(crate) enum TokenOrigin {
     Stored(TokenFile),
-    Asked(Arc<str>, Arc<Asked>),
+    Asked(Arc<str>, Arc<AskedTokens>),
 }
 
 impl TokenOrigin {
