@@ -46,12 +46,12 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// call goes on.
 #[derive(Clone)]
 pub struct McpHost {
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Arc<Offer>,
 }
 
 /// What a host offers, and what it needs for that.
 #[derive(Clone)]
-pub(crate) struct Host {
+pub(crate) struct Offer {
     name: Arc<str>,
     version: Arc<str>,
     instructions: Option<Arc<str>>,
@@ -78,7 +78,7 @@ impl McpHost {
     /// A host that offers nothing yet, with a key of its own that is lost with it; its logs are kept in memory.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
-        let host = Host {
+        let host = Offer {
             version: env!("CARGO_PKG_VERSION").into(),
             instructions: None,
             who: Arc::new(Identity::root("mcp".into(), "mcp", Arc::clone(&name))),
@@ -222,13 +222,13 @@ impl McpHost {
         self.serve_io(tokio::io::stdin(), tokio::io::stdout()).await
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Host)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut Offer)) -> Self {
         change(Arc::make_mut(&mut self.host));
         self
     }
 }
 
-impl Host {
+impl Offer {
     fn info(&self) -> Info {
         let (tools, prompts) = (self.tools.is_some() || !self.agents.is_empty(), self.prompts.is_some());
         let mut can = ServerCapabilities::default();
@@ -250,7 +250,7 @@ impl Host {
 
 impl fmt::Debug for McpHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Host { name, agents, resources, .. } = &*self.host;
+        let Offer { name, agents, resources, .. } = &*self.host;
         let agents: Vec<_> = agents.keys().collect();
         f.debug_struct("McpHost")
             .field("name", name)

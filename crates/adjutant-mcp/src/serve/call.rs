@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
-    Host,
+    Offer,
     input::Question,
-    state::{Asked, Parked},
+    state::{Parked, ShownPause},
     told::Told,
 };
 use adjutant_agent::{Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running};
@@ -27,7 +27,7 @@ const ANSWER_IN_PLACE: Duration = Duration::from_secs(600);
 
 /// A request that becomes a run.
 pub(super) struct Call<'a> {
-    pub(super) host: &'a Arc<Host>,
+    pub(super) host: &'a Arc<Offer>,
     pub(super) cx: &'a RequestContext<RoleServer>,
     /// What is called, as its signed states say: the method and the name.
     pub(super) what: String,
@@ -316,8 +316,8 @@ fn goes(running: Result<Running, RunError>) -> Result<Stand, ErrorData> {
     running.map(|running| Stand::Goes(Box::new(running))).map_err(|error| failed(&error))
 }
 
-fn shown(pause: &Pause) -> Asked {
-    Asked { pause: pause.id.clone(), digest: pause.digest() }
+fn shown(pause: &Pause) -> ShownPause {
+    ShownPause { pause: pause.id.clone(), digest: pause.digest() }
 }
 
 fn both(mut one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabilities {

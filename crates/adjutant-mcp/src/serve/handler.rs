@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use super::{
-    Host, ServedAgent,
+    Offer, ServedAgent,
     call::{Call, Came, Over},
     content,
 };
@@ -41,7 +41,7 @@ type Context = RequestContext<RoleServer>;
 
 /// The host towards one client before 2026-07-28, or towards one request since.
 pub(super) struct Handler {
-    host: Arc<Host>,
+    host: Arc<Offer>,
     level: Mutex<Option<LoggingLevel>>,
     watched: Arc<Mutex<HashSet<String>>>,
     following: OnceLock<Following>,
@@ -58,7 +58,7 @@ struct AgentArgs {
 }
 
 impl Handler {
-    pub(super) fn new(host: Arc<Host>) -> Self {
+    pub(super) fn new(host: Arc<Offer>) -> Self {
         Self { host, level: Mutex::default(), watched: Arc::default(), following: OnceLock::new() }
     }
 

@@ -22,12 +22,12 @@ pub(super) struct Question {
     pub(super) pause: Arc<Pause>,
     /// None if no request of the protocol asks for it.
     pub(super) request: Option<InputRequest>,
-    reading: Reading,
+    reading: AnswerForm,
 }
 
 /// The way from what a client says to an answer.
 #[derive(Clone, Copy)]
-enum Reading {
+enum AnswerForm {
     /// Consent is all that is wanted.
     Consent,
     /// The form is the value.
@@ -92,22 +92,22 @@ impl Question {
     /// The answer in what a client says; none if that is not one.
     pub(super) fn read(&self, said: &Value) -> Option<Answer> {
         let answer = match self.reading {
-            Reading::Raw => Answer::give(said.is_object().then(|| said.clone())?),
+            AnswerForm::Raw => Answer::give(said.is_object().then(|| said.clone())?),
             reading => {
                 let ElicitResult { action, content, .. } = serde_json::from_value(said.clone()).ok()?;
                 let field = || content.as_ref()?.as_object()?.values().next().cloned();
                 match (action, reading) {
-                    (ElicitationAction::Accept, Reading::Consent) => Answer::approve(),
-                    (ElicitationAction::Accept, Reading::Form) => Answer::give(content?),
-                    (ElicitationAction::Accept, Reading::Field) => Answer::give(field()?),
-                    (ElicitationAction::Accept, Reading::Json) => {
+                    (ElicitationAction::Accept, AnswerForm::Consent) => Answer::approve(),
+                    (ElicitationAction::Accept, AnswerForm::Form) => Answer::give(content?),
+                    (ElicitationAction::Accept, AnswerForm::Field) => Answer::give(field()?),
+                    (ElicitationAction::Accept, AnswerForm::Json) => {
                         Answer::give(serde_json::from_str::<Value>(field()?.as_str()?).ok()?)
                     }
-                    (ElicitationAction::Accept, Reading::Number) => {
+                    (ElicitationAction::Accept, AnswerForm::Number) => {
                         Answer::Extend { by: field()?.as_u64()?, message: None }
                     }
-                    (ElicitationAction::Decline, Reading::Consent) => Answer::deny("the user declined"),
-                    (_, Reading::Consent) => Answer::deny("the user dismissed the question"),
+                    (ElicitationAction::Decline, AnswerForm::Consent) => Answer::deny("the user declined"),
+                    (_, AnswerForm::Consent) => Answer::deny("the user dismissed the question"),
                     _ => Answer::Decline { message: None },
                 }
             }
@@ -126,7 +126,7 @@ impl Question {
 }
 
 /// The request that asks for it.
-fn request(pause: &Pause) -> (Option<Value>, Reading) {
+fn request(pause: &Pause) -> (Option<Value>, AnswerForm) {
     let ask = &pause.ask;
     let form = |schema: Value| {
         json!({ "method": "elicitation/create", "params": {
@@ -143,29 +143,29 @@ fn request(pause: &Pause) -> (Option<Value>, Reading) {
     let url = [Some(&ask.data), of_protocol].into_iter().flatten().find_map(|data| data.get("url")?.as_str());
     match ask.kind {
         AskKind::Question => match (&ask.schema, as_it_is) {
-            (_, Some(request)) => (Some(request.clone()), Reading::Raw),
-            (Value::Null, None) => field(json!({ "type": "string" }), Reading::Field),
+            (_, Some(request)) => (Some(request.clone()), AnswerForm::Raw),
+            (Value::Null, None) => field(json!({ "type": "string" }), AnswerForm::Field),
             (schema, None) if serde_json::from_value::<ElicitationSchema>(schema.clone()).is_ok() => {
-                (Some(form(schema.clone())), Reading::Form)
+                (Some(form(schema.clone())), AnswerForm::Form)
             }
             (schema, None) if serde_json::from_value::<PrimitiveSchemaDefinition>(schema.clone()).is_ok() => {
-                field(schema.clone(), Reading::Field)
+                field(schema.clone(), AnswerForm::Field)
             }
             (schema, None) => {
                 let said = format!("JSON that fits this schema: {schema}");
-                field(json!({ "type": "string", "description": said }), Reading::Json)
+                field(json!({ "type": "string", "description": said }), AnswerForm::Json)
             }
         },
-        AskKind::Limit => field(json!({ "type": "integer", "minimum": 1 }), Reading::Number),
+        AskKind::Limit => field(json!({ "type": "integer", "minimum": 1 }), AnswerForm::Number),
         AskKind::Authorisation if url.is_some() => {
             let params = json!({ "mode": "url", "message": message(pause), "url": url, "elicitationId": pause.id });
-            (Some(json!({ "method": "elicitation/create", "params": params })), Reading::Consent)
+            (Some(json!({ "method": "elicitation/create", "params": params })), AnswerForm::Consent)
         }
         AskKind::Approval | AskKind::Authorisation => {
-            (Some(form(json!({ "type": "object", "properties": {} }))), Reading::Consent)
+            (Some(form(json!({ "type": "object", "properties": {} }))), AnswerForm::Consent)
         }
         // The result of a call that runs elsewhere is nothing that a person fills in.
-        _ => (None, Reading::Raw),
+        _ => (None, AnswerForm::Raw),
     }
 }
 

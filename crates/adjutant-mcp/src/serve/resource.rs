@@ -12,11 +12,11 @@ pub struct ServedResource {
     pub(super) name: Arc<str>,
     pub(super) description: Option<Arc<str>>,
     pub(super) media_type: Option<Arc<str>>,
-    read: Arc<Read>,
+    read: Arc<ReadFn>,
 }
 
-type Reading = Pin<Box<dyn Future<Output = Result<Content, ToolError>> + Send>>;
-type Read = dyn Fn(Arc<str>) -> Reading + Send + Sync;
+type ReadFuture = Pin<Box<dyn Future<Output = Result<Content, ToolError>> + Send>>;
+type ReadFn = dyn Fn(Arc<str>) -> ReadFuture + Send + Sync;
 
 impl ServedResource {
     /// A resource of this address, read by a function that is given the address.
@@ -28,7 +28,7 @@ impl ServedResource {
         F: Fn(Arc<str>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Content, ToolError>> + Send + 'static,
     {
-        let read = Arc::new(move |uri| Box::pin(read(uri)) as Reading);
+        let read = Arc::new(move |uri| Box::pin(read(uri)) as ReadFuture);
         Self { uri: uri.into(), name: name.into(), description: None, media_type: None, read }
     }
 

@@ -28,14 +28,14 @@ pub(super) struct Parked {
     /// The number of entries that were there before its run.
     pub(super) from: usize,
     /// What was asked, under the names that the answers have.
-    pub(super) asked: BTreeMap<String, Asked>,
+    pub(super) asked: BTreeMap<String, ShownPause>,
     /// The time after which no answer counts, in milliseconds since 1970-01-01 UTC.
     pub(super) until_ms: u64,
 }
 
 /// A pause as the client was shown it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ShownPause {
     pub(super) pause: PauseId,
     pub(super) digest: Digest,
 }

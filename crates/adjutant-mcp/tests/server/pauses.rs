@@ -34,7 +34,7 @@ async fn a_call_goes_on_with_the_answer_when_another_host_gets_it() {
     let asked = first.call("pay", pay.clone()).await["result"].take();
     let request = json!({ "method": "elicitation/create", "params": {
         "mode": "form",
-        "message": "Run \"pay\" with these arguments?\n\npay {\"price\":3}",
+        "message": "Run \"pay\" (titled \"Pay\") with these arguments?\n\npay {\"price\":3}",
         "requestedSchema": { "type": "object", "properties": {} },
     }});
     assert_eq!(
