@@ -9,7 +9,7 @@ use super::{
     told::Told,
 };
 use adjutant_agent::{Agent, Answered, Error as RunError, LogId, Outcome, Pause, RunResult, Running};
-use adjutant_llm::{Block, CallResult, Entry, ModelInfo, Reply, Script, ScriptedModel};
+use adjutant_llm::{Block, CallResult, Entry, Error, ErrorKind, ModelInfo, Reply, Script, ScriptedModel};
 use adjutant_tool::{Answer, AskKind, Bound, Toolset, toolbox_fn};
 use rmcp::{
     ErrorData, RoleServer, ServiceError,
@@ -63,11 +63,14 @@ enum Stand {
 impl Call<'_> {
     /// Calls a tool, in a run that does nothing else.
     pub(super) async fn tool(self, tool: &Bound, args: String) -> Result<Came, ErrorData> {
-        let script = Script::new().call_raw(tool.spec().name().as_str(), args);
+        let call = Script::new().call_raw(tool.spec().name().as_str(), args);
+        let none = Script::new().fail(Error::new(ErrorKind::Invalid, "a tool that is served has no model to ask"));
+        // A call that goes on was made before.
+        let scripts = if self.state.is_none() { vec![call, none] } else { vec![none] };
         let info = ModelInfo { context_window: u64::MAX, ..ModelInfo::new(CALLER) };
         let set = Toolset::new([tool.clone()]);
         // The limit is reached with the result of the call: nobody is asked what to say about it.
-        let agent = Agent::new(ScriptedModel::new([script]).info(info))
+        let agent = Agent::new(ScriptedModel::new(scripts).info(info))
             .name(Arc::clone(&self.host.name))
             .toolbox(toolbox_fn("mcp", move |_| std::future::ready(Ok(set.clone()))))
             .max_turns(1);

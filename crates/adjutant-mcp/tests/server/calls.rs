@@ -7,7 +7,7 @@ use adjutant_mcp::{McpHost, ServedResource};
 use adjutant_tool::{ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 
-use crate::client::{BOTH, Client, Rev, tools};
+use crate::client::{BOTH, Client, Rev, text, tools};
 
 fn host() -> McpHost {
     let schema = json!({
@@ -25,9 +25,9 @@ fn host() -> McpHost {
 
 #[tokio::test]
 async fn a_call_comes_to_its_result_when_the_tool_ends() {
-    let text = |text: &str| json!([{ "type": "text", "text": text }]);
+    let says = |text: &str| json!([{ "type": "text", "text": text }]);
     let rows = [
-        ("echo", json!({ "say": "hi" }), json!({ "content": text("hi"), "isError": false })),
+        ("echo", json!({ "say": "hi" }), json!({ "content": says("hi"), "isError": false })),
         (
             "picture",
             json!({}),
@@ -36,9 +36,9 @@ async fn a_call_comes_to_its_result_when_the_tool_ends() {
         (
             "price",
             json!({}),
-            json!({ "content": text("3 euros"), "structuredContent": { "price": 3 }, "isError": false }),
+            json!({ "content": says("3 euros"), "structuredContent": { "price": 3 }, "isError": false }),
         ),
-        ("broken", json!({}), json!({ "content": text("no luck"), "isError": true })),
+        ("broken", json!({}), json!({ "content": says("no luck"), "isError": true })),
     ];
     for rev in BOTH {
         let mut client = Client::open(&host(), rev).await;
@@ -52,6 +52,8 @@ async fn a_call_comes_to_its_result_when_the_tool_ends() {
         }
         let panicked = client.call("panics", json!({})).await;
         assert_eq!(panicked["result"]["isError"], true, "{panicked}");
+        let sampled = client.call("samples", json!({})).await;
+        assert!(text(&sampled).contains("has no model to ask"), "{sampled}");
     }
 }
 
@@ -61,7 +63,7 @@ async fn lists_say_what_is_offered_when_they_are_asked_for() {
         let mut client = Client::open(&host(), rev).await;
         let tools = client.ask("tools/list", json!({})).await;
         let names: Vec<_> = tools["result"]["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-        assert_eq!(names, ["echo", "picture", "price", "broken", "panics", "pay", "name", "slow"]);
+        assert_eq!(names, ["echo", "picture", "price", "broken", "panics", "pay", "name", "samples", "slow"]);
         assert_eq!(tools["result"]["tools"][2]["outputSchema"]["required"], json!(["price"]));
         assert_eq!(tools["result"]["tools"][5]["title"], "Pay");
         let prompts = client.ask("prompts/list", json!({})).await;

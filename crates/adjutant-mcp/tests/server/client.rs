@@ -5,9 +5,9 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use adjutant_llm::{CallResult, Content, Image, Source};
+use adjutant_llm::{CallResult, Content, Entry, Image, Request, Source};
 use adjutant_mcp::McpHost;
-use adjutant_tool::{Answer, Approval, Ask, Progress, Replay, ToolError, ToolSpec, Tools, tool_fn};
+use adjutant_tool::{Answer, Approval, Ask, Progress, Replay, Sampler, ToolError, ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 
@@ -165,6 +165,12 @@ pub(crate) fn tools(done: &Arc<AtomicU32>) -> Tools {
                     other => format!("no name: {other:?}"),
                 }))
             }
+        }))
+        .tool(tool_fn(ToolSpec::new("samples", "Asks a model.", object()), |_, cx| async move {
+            let model = cx.get::<dyn Sampler>().ok_or_else(|| ToolError::failed("there is none"))?;
+            let request =
+                Request { entries: [Entry::User("hello".into())].into_iter().collect(), ..Request::default() };
+            Ok(CallResult::ok(model.sample(request).await?.text()))
         }))
         .tool(tool_fn(slow, |_, cx| async move {
             cx.progress(Progress { details: json!({ "progress": 7, "total": 9 }), ..Progress::text("waiting") });
