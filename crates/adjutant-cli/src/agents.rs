@@ -13,6 +13,7 @@ use crate::{
     problem::Problem,
     run_manifest,
     screen::{tell, write},
+    servers::{Servers, Trusting},
     store::Store,
     under,
     work::work,
@@ -39,7 +40,8 @@ fn list(args: &ListAgents) -> Result<Exit, Problem> {
     let used = files.used.iter().map(|it| (it, "used"));
     let mut all: Vec<(&Definition, &str)> = used.chain(files.untrusted.iter().map(|it| (it, "untrusted"))).collect();
     all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    let wrong = all.iter().filter_map(|(it, _)| run_manifest::unknown(it)).map(|problem| problem.line());
+    let servers = Servers::find(&args.root, Trusting::Before)?;
+    let wrong = all.iter().filter_map(|(it, _)| run_manifest::unknown(it, &servers)).map(|problem| problem.line());
     let wrong: Vec<String> = wrong.map(|line| format!("agents: {line}")).collect();
     let text = if args.json { all.iter().map(|(it, status)| json_of(it, status)).collect() } else { table(&all) };
     files.findings.extend(wrong);
@@ -89,9 +91,10 @@ fn json_of(it: &Definition, status: &str) -> String {
 
 fn check(args: &CheckAgents) -> Result<Exit, Problem> {
     let (mut text, mut count, mut errors) = (String::new(), 0_usize, 0_usize);
+    let servers = Servers::find(Path::new("."), Trusting::Before)?;
     for path in &args.paths {
         let (read, mut wrong) = read(path)?;
-        wrong.extend(read.iter().filter_map(run_manifest::unknown).map(|problem| problem.line()));
+        wrong.extend(read.iter().filter_map(|it| run_manifest::unknown(it, &servers)).map(|problem| problem.line()));
         (count, errors) = (count + read.len(), errors + wrong.len());
         for line in wrong {
             let object: Value = json!({"severity": "error", "message": line});

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod agents;
 mod board;
 mod manifest;
+mod mcp;
 mod memory;
 mod run;
 mod sessions;
@@ -18,6 +19,7 @@ pub(crate) use self::{
     agents::{AgentChoice, Agents, CheckAgents, ListAgents},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
     manifest::{CheckManifest, Init, ManifestCommand, ShowManifest},
+    mcp::{AddServer, ListServers, Login, Mcp, OfFile, OfServers, RemoveServer, Serve, TestServer},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
     sessions::{
@@ -57,6 +59,9 @@ pub(crate) enum Command {
     /// Looks after skills: list them, show one, check them against the specification.
     #[command(subcommand)]
     Skills(Skills),
+    /// Looks after servers of the Model Context Protocol: list, add, remove, try and sign in to them; serve an agent as one.
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// Looks after agents: list them, check their files.
     #[command(subcommand)]
     Agents(Agents),

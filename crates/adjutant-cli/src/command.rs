@@ -9,7 +9,7 @@ use crate::{
     args::{self, Args, Command},
     board,
     exit::Exit,
-    init, manifest, memory, models,
+    init, manifest, mcp, memory, models,
     problem::Problem,
     replay, resume, run, screen, sessions, skills, talk, telemetry, trust, up,
 };
@@ -43,6 +43,7 @@ pub fn main() -> ExitCode {
         Command::Replay(mut args) => replay::replay(&mut args),
         Command::Memory(command) => memory::memory(command),
         Command::Skills(command) => skills::skills(command),
+        Command::Mcp(command) => mcp::mcp(command),
         Command::Agents(command) => agents::agents(command),
         Command::Agent(command) => agent::agent(command),
         Command::Up(args) => up::up(&args),

@@ -32,11 +32,10 @@ impl Consent<'_> {
             return Ok(());
         }
         let is_given = self.given.iter().any(|it| it.is_empty() || it == wants.digest());
-        let (command, option, name) = (&self.command, self.option, plain::whole(wants.name()));
+        let (command, option, name) = (&self.command, self.option, who(wants));
         let text = listed(wants);
         if !is_given && is_on_terminal() && text.len() > MAX_ON_TERMINAL {
-            let text =
-                format!("what the agent {name} wants is not asked for where it scrolls away: {}", wants.summary());
+            let text = format!("what {name} wants is not asked for where it scrolls away: {}", wants.summary());
             let hint = format!(
                 "`2> FILE` writes it whole, and nothing is done; `{command} {option}={}` trusts that",
                 wants.digest()
@@ -45,7 +44,7 @@ impl Consent<'_> {
         }
         tell(&text);
         if !is_given && !answered("trust it? [y/N] ")? {
-            let text = format!("nobody trusts what the agent {name} wants, so nothing was done");
+            let text = format!("nobody trusts what {name} wants, so nothing was done");
             return Err(Problem::new(Exit::Usage, text).hint(format!("read the list; `{command} {option}` trusts it")));
         }
         self.keep(wants)
@@ -76,8 +75,15 @@ impl Consent<'_> {
 /// All that is wanted, one thing a line; how much of each kind stands last, where it does not scroll away.
 pub(crate) fn listed(wants: &Wants) -> String {
     let all: String = wants.iter().map(|want| format!("  {want}\n")).collect();
-    let (name, summary, digest) = (plain::whole(wants.name()), wants.summary(), wants.digest());
-    format!("the agent {name} wants:\n{all}in all: {summary}; sha256:{digest}")
+    let (name, summary, digest) = (who(wants), wants.summary(), wants.digest());
+    format!("{name} wants:\n{all}in all: {summary}; sha256:{digest}")
+}
+
+/// Returns who wants it: an agent, or a file of servers, whose path is no name.
+fn who(wants: &Wants) -> String {
+    let name = plain::whole(wants.name());
+    let kind = if name.contains(['/', '.']) { "file" } else { "agent" };
+    format!("the {kind} {name}")
 }
 
 /// True if somebody at a terminal can be asked.

@@ -13,7 +13,12 @@ use adjutant::{
 };
 use futures_util::StreamExt;
 
-use crate::{exit::Exit, file, problem::Problem};
+use crate::{
+    exit::Exit,
+    file,
+    problem::Problem,
+    servers::{Servers, Trusting},
+};
 
 /// The names of the toolboxes.
 pub(crate) const BOXES: [&str; 7] = ["files", "edits", "shell", "git", "fetch", "plan", "ask_user"];
@@ -29,6 +34,8 @@ pub(crate) struct Hands {
     /// What holds the commands.
     pub(crate) sandbox: Sandbox,
     pub(crate) rules: Rules,
+    /// The servers of the directory and of the user.
+    pub(crate) servers: Servers,
     /// What is noteworthy about the rules, one line each.
     pub(crate) told: Vec<String>,
 }
@@ -40,6 +47,7 @@ impl Hands {
     /// # Errors
     /// `Usage` if the directory or its rules cannot be used.
     pub(crate) fn of(root: &Path, mode: AccessMode, network: Network, is_trusted: bool) -> Result<Self, Problem> {
+        let servers = Servers::find(root, if is_trusted { Trusting::Given } else { Trusting::Asked })?;
         let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
         let files = Files::new(root).map_err(wrong)?;
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -52,7 +60,8 @@ impl Hands {
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
         let (plan, ask) = (Plan::new().toolbox(), ask_user());
         let boxes = vec![files.toolbox(), Edits::new(&files).toolbox(), shell.toolbox(), git.toolbox(), plan, ask];
-        let mut hands = Self { files, boxes, shell, rules: Rules::new(place).mode(mode), sandbox, told: Vec::new() };
+        let (rules, told) = (Rules::new(place).mode(mode), servers.told.clone());
+        let mut hands = Self { files, boxes, shell, rules, sandbox, servers, told };
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }

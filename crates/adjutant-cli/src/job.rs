@@ -8,7 +8,7 @@ use adjutant::{
     llm::{FixedWorld, SystemWorld},
     runtime::{Engine, Lead, Resolved, Store as Opened},
     toolkit::Rules,
-    tools::{Ask, Toolbox, Tools},
+    tools::{Ask, Toolbox},
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -79,6 +79,9 @@ impl<'a> Job<'a> {
         for tools in &hands.boxes {
             engine = engine.toolbox(tools.name(), guarded(tools.clone(), &hands.rules, asked.clone()));
         }
+        for (name, server) in hands.servers.used() {
+            engine = engine.toolbox(Arc::clone(name), guarded(server.clone(), &hands.rules, asked.clone()));
+        }
         if model.is_played() {
             // So that two replays give the same events.
             engine = engine.world(FixedWorld::at_ms(0));
@@ -126,7 +129,7 @@ impl<'a> Job<'a> {
 }
 
 /// The tools behind the rules; calls of those that are named wait for approval whatever the rules say.
-fn guarded(tools: Tools, rules: &Rules, asked: BTreeSet<String>) -> impl Toolbox + 'static {
+fn guarded(tools: impl Toolbox + 'static, rules: &Rules, asked: BTreeSet<String>) -> impl Toolbox + 'static {
     let confirmed = tools.confirm_when(move |spec, _| {
         let name = spec.name().as_str();
         asked.contains(name).then(|| Ask::approval(waits::usual(name)))

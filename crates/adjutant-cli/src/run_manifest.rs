@@ -23,6 +23,7 @@ use crate::{
     notes::Notes,
     problem::Problem,
     screen::Screen,
+    servers::Servers,
     taught,
 };
 
@@ -73,7 +74,7 @@ impl RunManifest {
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
         let notes = Notes::of(root);
-        manifest.agents = agents(how, &agent_files, &skills, &notes)?;
+        manifest.agents = agents(how, &agent_files, &skills, &notes, &hands.servers)?;
         manifest.entry_agent = manifest.agents[0].name.clone();
         manifest.name = manifest.entry_agent.clone();
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
@@ -89,7 +90,8 @@ impl RunManifest {
     /// `Usage` if there is no such tool.
     pub(crate) fn asking(mut self, names: impl IntoIterator<Item = String>) -> Result<Self, Problem> {
         for name in names {
-            if self.hands.tools().all(|known| known.name().as_str() != name) {
+            let is_known = self.hands.tools().any(|known| known.name().as_str() == name);
+            if !is_known && !self.hands.servers.may_have(&name) {
                 let known: Vec<&str> = self.hands.tools().map(|known| known.name().as_str()).collect();
                 let problem = Problem::new(Exit::Usage, format!("no tool has this name: {name}"));
                 return Err(problem.hint(format!("the tools are {}", known.join(", "))));
@@ -122,10 +124,16 @@ impl RunManifest {
 }
 
 /// The agent that answers, and then those that it can give tasks to.
-fn agents(how: &How, files: &AgentFiles, skills: &Skills, notes: &Notes) -> Result<Vec<AgentSpec>, Problem> {
+fn agents(
+    how: &How,
+    files: &AgentFiles,
+    skills: &Skills,
+    notes: &Notes,
+    servers: &Servers,
+) -> Result<Vec<AgentSpec>, Problem> {
     let (mut lead, mut others) = (None, Vec::new());
     for definition in &files.used {
-        check(definition, &how.agents, skills)?;
+        check(definition, &how.agents, skills, servers)?;
         let agent = AgentSpec::from(definition.clone());
         if how.agents.agent.as_deref() == Some(&*agent.name) {
             lead = Some(agent);
@@ -136,7 +144,7 @@ fn agents(how: &How, files: &AgentFiles, skills: &Skills, notes: &Notes) -> Resu
     let mut lead = match (lead, &how.agents.agent) {
         (Some(lead), _) => lead,
         (None, Some(name)) => return Err(missing(name, files)),
-        (None, None) => usual(&others, notes),
+        (None, None) => usual(&others, notes, servers),
     };
     lead.max_turns = match (how.max_turns, lead.max_turns) {
         (MaxTurns::AtMost(turns), own) => Some(own.map_or(turns, |own| own.min(turns))),
@@ -161,7 +169,7 @@ fn agents(how: &How, files: &AgentFiles, skills: &Skills, notes: &Notes) -> Resu
 }
 
 /// The agent that answers without another one's file.
-fn usual(others: &[AgentSpec], notes: &Notes) -> AgentSpec {
+fn usual(others: &[AgentSpec], notes: &Notes, servers: &Servers) -> AgentSpec {
     let mut agent = AgentSpec::default();
     agent.name = NAME.into();
     while others.iter().any(|other| other.name == agent.name) {
@@ -169,6 +177,7 @@ fn usual(others: &[AgentSpec], notes: &Notes) -> AgentSpec {
     }
     agent.instructions = Some(Instructions::Text(format!("{INSTRUCTIONS}{}", notes.text).into()));
     agent.toolboxes = hands::BOXES.iter().map(|name| ToolboxChoice::Name((*name).into())).collect();
+    agent.toolboxes.extend(servers.used().map(|(name, _)| ToolboxChoice::Name(name.clone())));
     agent.skills = vec!["*".into()];
     agent
 }
@@ -177,8 +186,8 @@ fn usual(others: &[AgentSpec], notes: &Notes) -> AgentSpec {
 ///
 /// # Errors
 /// `Usage` if one is none, or needs a board that there is not.
-fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills) -> Result<(), Problem> {
-    if let Some(wrong) = unknown(definition) {
+fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills, servers: &Servers) -> Result<(), Problem> {
+    if let Some(wrong) = unknown(definition, servers) {
         return Err(wrong);
     }
     if choice.board.is_none() && definition.toolboxes.iter().any(|name| &**name == BOARD) {
@@ -191,8 +200,9 @@ fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills) -> Resu
 }
 
 /// The problem that an agent names a toolbox that is none.
-pub(crate) fn unknown(definition: &Definition) -> Option<Problem> {
-    let known: Vec<&str> = hands::BOXES.into_iter().chain([BOARD]).collect();
+pub(crate) fn unknown(definition: &Definition, servers: &Servers) -> Option<Problem> {
+    let servers = servers.used().map(|(name, _)| &**name);
+    let known: Vec<&str> = hands::BOXES.into_iter().chain([BOARD]).chain(servers).collect();
     let wrong = definition.toolboxes.iter().find(|name| !known.contains(&&***name))?;
     let text = format!("the agent {} names a toolbox that there is not: {wrong}", definition.name);
     Some(named(Problem::new(Exit::Usage, text), wrong, known.iter().copied(), "toolboxes"))

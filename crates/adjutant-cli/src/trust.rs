@@ -2,7 +2,10 @@
 
 use std::{fs::File, io::Read, path::Path};
 
-use adjutant::runtime::{Overrides, Wants, bundle};
+use adjutant::runtime::{
+    Overrides, Wants, bundle,
+    mcp::{FILE_NAME, McpFile},
+};
 
 use crate::{
     agent::{create, place::AgentFolder},
@@ -47,11 +50,17 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     if path.is_dir() {
         let manifests = made::manifests(path)?;
         let mut all = manifests.iter().map(|file| of_manifest(file)).collect::<Result<Vec<_>, _>>()?;
+        all.extend(of_servers(&path.join(FILE_NAME))?);
         let agents = place.entries()?.all;
         for entry in &agents {
             all.push(Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?);
         }
         return Ok(all);
+    }
+    if path.extension().is_some_and(|end| end == "json")
+        && let Some(wants) = of_servers(path)?
+    {
+        return Ok(vec![wants]);
     }
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BUNDLE.len() as u64).read_to_end(&mut head));
@@ -61,6 +70,14 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
         }
         _ => Ok(vec![of_manifest(path)?]),
     }
+}
+
+/// Returns what the servers of a file want, if there is one that names some.
+fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
+    let read = McpFile::read(file).map_err(|error| of_runtime(&error))?;
+    let Some(read) = read.filter(|read| !read.servers.is_empty() || !read.findings.is_empty()) else { return Ok(None) };
+    read.findings.iter().for_each(|finding| tell(&format!("warning: {}", plain::line(finding))));
+    read.wants().map(Some).map_err(|error| of_runtime(&error))
 }
 
 fn of_manifest(file: &Path) -> Result<Wants, Problem> {

@@ -16,6 +16,8 @@ mod plan;
 mod reach;
 mod redirect;
 mod sample;
+mod prompts;
+mod resources;
 #[cfg(feature = "server")]
 #[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
 mod serve;
@@ -30,6 +32,8 @@ pub use config::StreamConfig;
 pub use config::{Access, HttpConfig, Revision, ServerConfig, StdioConfig, Transport};
 pub use error::{Error, ErrorKind};
 pub use login::{Login, LoginOptions};
+pub use prompts::ServerPrompt;
+pub use resources::ServerAbout;
 #[cfg(feature = "server")]
 pub use serve::{HttpOptions, McpHost, ServedResource};
 pub use server::McpServer;

@@ -27,6 +27,7 @@ use crate::{
     error::{Error, ErrorKind},
     handler::Desk,
     plan::Plan,
+    resources,
     stdio::Trace,
 };
 
@@ -52,12 +53,12 @@ const SHOWN: usize = 1_024;
 /// is a program is killed with everything that it started.
 #[derive(Clone)]
 pub struct McpServer {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// What the handles of a server share.
-struct Shared {
-    plan: Arc<Plan>,
+pub(crate) struct Shared {
+    pub(crate) plan: Arc<Plan>,
     status: Arc<watch::Sender<ServerStatus>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
@@ -245,7 +246,10 @@ impl Keeper {
         let (list, expires) = catalogue::fetch(connection).await?;
         let set = match listed.take() {
             Some((known, set)) if known == list => set,
-            _ => list.toolset(&self.plan, &(self.server.clone() as Weak<dyn Connect>)),
+            _ => {
+                let server = self.server.clone() as Weak<dyn Connect>;
+                resources::with(list.toolset(&self.plan, &server), connection, &self.plan, &server)
+            }
         };
         *listed = Some((list, set.clone()));
         self.status.send_modify(|status| {

@@ -70,6 +70,16 @@ impl Token {
     pub fn new(secret: impl AsRef<str>, ttl: Duration) -> Self {
         Self { secret: secret.as_ref().trim().into(), ttl }
     }
+
+    /// Returns the token itself.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// Returns the time for which it may be used.
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
 }
 
 impl KeptToken {

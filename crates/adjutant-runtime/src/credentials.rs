@@ -1,6 +1,6 @@
 //! Credentials: values of the environment that a model or a store needs. They are never printed, kept or passed to tools.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use crate::{Error, ErrorKind, Resolved, manifest};
 
@@ -8,6 +8,16 @@ use crate::{Error, ErrorKind, Resolved, manifest};
 #[derive(Clone, Default)]
 pub struct Credentials {
     values: BTreeMap<String, String>,
+}
+
+/// The variable that names the folder of the tokens of servers.
+pub(crate) const MCP_TOKENS: &str = "ADJUTANT_MCP_TOKENS";
+
+/// The folder that `adjutant mcp login` keeps tokens in: that of the variable, else one of the user's state.
+pub(crate) fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let of = |name: &str| lookup(name).filter(|path| Path::new(path).is_absolute());
+    let state = || of("XDG_STATE_HOME").or_else(|| Some(format!("{}/.local/state", of("HOME")?)));
+    of(MCP_TOKENS).or_else(|| Some(format!("{}/adjutant/mcp", state()?)))
 }
 
 impl Credentials {
@@ -23,7 +33,11 @@ impl Credentials {
         let needs = manifest::needs(&resolved.manifest);
         let found = needs.into_iter().filter_map(|name| Some((lookup(&name)?, name)));
         let found = found.map(|(value, name)| (name, value));
-        Self { values: found.filter(|(_, value)| !value.trim().is_empty()).collect() }
+        let mut values: BTreeMap<String, String> = found.filter(|(_, value)| !value.trim().is_empty()).collect();
+        if resolved.manifest.mcp.servers.values().any(|server| server.url.is_some()) {
+            values.extend(tokens_folder(&lookup).map(|folder| (MCP_TOKENS.to_owned(), folder)));
+        }
+        Self { values }
     }
 
     /// Adds one.

@@ -18,6 +18,8 @@ pub mod host;
 pub mod http;
 mod kept_rules;
 pub mod manifest;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod peers;
 mod process_tool;
 mod processes;

@@ -132,6 +132,8 @@ pub struct Manifest {
 
 pub(crate) use needs::of as needs;
 pub(crate) use write::yaml;
+#[cfg(feature = "mcp")]
+pub(crate) use {check::is_line, near::nearest};
 
 /// Reads a value from a text of YAML.
 pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {

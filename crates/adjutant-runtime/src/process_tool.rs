@@ -5,6 +5,8 @@ mod binary;
 #[cfg_attr(not(all(feature = "shell", target_os = "linux")), path = "process_tool/free.rs")]
 mod child;
 mod output;
+#[cfg(any(feature = "mcp", all(feature = "shell", target_os = "linux")))]
+mod sandbox;
 mod words;
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
@@ -19,6 +21,8 @@ use crate::{Error, ErrorKind, Workspace, manifest::ProcessTool, processes::START
 use binary::Binary;
 pub(crate) use child::ProgramHolder;
 use output::ProgramEnd;
+#[cfg(feature = "mcp")]
+pub(crate) use sandbox::widened;
 use words::Words;
 
 /// The longest time that a call may take, if its tool sets none.
@@ -122,6 +126,15 @@ impl Program {
         }
         Ok(program)
     }
+}
+
+/// A program, at its place or by its bare name in `PATH`, that can be executed and is what was pinned.
+///
+/// # Errors
+/// `Config` if it is not.
+#[cfg(feature = "mcp")]
+pub(crate) fn find_program(program: &std::path::Path, sha256: Option<&str>) -> Result<PathBuf, Error> {
+    Binary::find(program, sha256).map(|binary| binary.path().to_owned())
 }
 
 impl ProgramPlan {

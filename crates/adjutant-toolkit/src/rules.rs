@@ -171,6 +171,11 @@ impl Rules {
         self.add(rules.collect::<Vec<_>>()).is_ok()
     }
 
+    /// True if a tool whose name begins so might be taken for one that rules know by its name, as `read_` and `run_`.
+    pub fn knows_prefix(prefix: &str) -> bool {
+        about::names().any(|name| name.starts_with(prefix))
+    }
+
     /// Puts these rules before the calls of a toolbox.
     pub fn over<T: Toolbox>(&self, toolbox: T) -> impl Toolbox + use<T> {
         toolbox.guard(Arc::new(self.clone()))

@@ -418,7 +418,7 @@ pub(crate) struct Up {
     pub(crate) quiet: bool,
 }
 
-fn pair(text: &str) -> Result<(String, String), &'static str> {
+pub(super) fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         _ => Err("not of the form KEY=VALUE"),

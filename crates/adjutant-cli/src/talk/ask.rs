@@ -6,7 +6,7 @@ use adjutant::{
     agent::Pause,
     llm::CallId,
     toolkit::Decision,
-    tools::{Answer, AskKind},
+    tools::{Answer, AskKind, ToolSpec},
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -216,13 +216,16 @@ fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
         let told = format!("{} is not asked about again in this run", plain::whole(call.name.as_str()));
         return (Answer::Approve { args: None, for_run: true }, vec![told]);
     }
-    let spec = hands.tools().find(|spec| *spec.name() == call.name);
+    // Of a tool of a server nothing but its name matters to rules.
+    let of_server =
+        || hands.servers.may_have(call.name.as_str()).then(|| ToolSpec::new(call.name.clone(), "", Value::Null));
+    let spec = hands.tools().find(|spec| *spec.name() == call.name).cloned().or_else(of_server);
     let args = serde_json::from_str::<Value>(&call.args).ok();
     let Some((spec, args)) = spec.zip(args).filter(|_| pause.key.is_none()) else { return once("no rule is about it") };
-    match hands.rules.always(spec, &args) {
+    match hands.rules.always(&spec, &args) {
         Err(error) => once(&error.to_string()),
         Ok(rules) => {
-            let ruling = hands.rules.decide(spec, &args);
+            let ruling = hands.rules.decide(&spec, &args);
             if ruling.decision != Decision::Allow {
                 return once(&ruling.why);
             }

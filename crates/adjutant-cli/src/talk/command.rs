@@ -1,15 +1,16 @@
 //! The commands of a conversation: lines that begin with a slash.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// The commands, each with what it does.
-pub(crate) const NAMES: [(&str, &str); 10] = [
+pub(crate) const NAMES: [(&str, &str); 11] = [
     ("/help", "shows this"),
     ("/undo", "puts back what the agent changed in files since your last prompt; once more, since the one before it"),
     ("/fork", "goes on in a copy of the session, of a name if one is said; --files DIR copies the files there too"),
     ("/model", "shows the model, or goes on with another one: /model provider/name"),
     ("/mode", "shows what is done without asking, or sets it: plan, ask, edits, all"),
     ("/rules", "shows the rules that hold, and what the sandbox holds"),
+    ("/mcp", "shows the servers, and their prompts: /SERVER:PROMPT NAME=VALUE… says one"),
     ("/cost", "shows what the conversation took so far"),
     ("/compact", "folds what was said into a summary before the next request"),
     ("/sessions", "lists the sessions of this directory"),
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Model(String),
     Mode(String),
     Rules,
+    Mcp,
+    Prompt { server: String, prompt: String, arguments: BTreeMap<String, String> },
     Cost,
     Compact,
     Sessions,
@@ -59,12 +62,36 @@ impl Command {
             "/model" => Ok(Self::Model(rest.to_owned())),
             "/mode" => Ok(Self::Mode(rest.to_owned())),
             "/rules" => bare(Self::Rules),
+            "/mcp" => bare(Self::Mcp),
             "/cost" => bare(Self::Cost),
             "/compact" => bare(Self::Compact),
             "/sessions" => bare(Self::Sessions),
-            _ => Err(format!("there is no command {name}; /help shows them")),
+            _ => match name.get(1..).and_then(|name| name.split_once(':')) {
+                Some((server, prompt)) if !server.is_empty() && !prompt.is_empty() => arguments(rest)
+                    .map(|arguments| Self::Prompt { server: server.to_owned(), prompt: prompt.to_owned(), arguments }),
+                _ => Err(format!("there is no command {name}; /help shows them")),
+            },
         })
     }
+}
+
+/// Reads the arguments of a prompt: `name=value`, a value with blanks in double quotes.
+fn arguments(rest: &str) -> Result<BTreeMap<String, String>, String> {
+    let (mut arguments, mut rest) = (BTreeMap::new(), rest.trim());
+    while !rest.is_empty() {
+        let wrong = || "the arguments of a prompt are as NAME=VALUE or NAME=\"A VALUE\"".to_owned();
+        let (name, behind) = rest.split_once('=').ok_or_else(wrong)?;
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(wrong());
+        }
+        let (value, behind) = match behind.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').ok_or_else(wrong)?,
+            None => behind.split_once(char::is_whitespace).unwrap_or((behind, "")),
+        };
+        arguments.insert(name.to_owned(), value.to_owned());
+        rest = behind.trim_start();
+    }
+    Ok(arguments)
 }
 
 /// Reads what stands behind `/fork`.
@@ -103,6 +130,17 @@ mod tests {
             ("/notes.md", None),
             (" /model  openai/gpt-5 ", Some(Ok(Command::Model("openai/gpt-5".into())))),
             ("/cost", Some(Ok(Command::Cost))),
+            (
+                "/docs:review path=a.rs why=\"it is odd\"",
+                Some(Ok(Command::Prompt {
+                    server: "docs".into(),
+                    prompt: "review".into(),
+                    arguments: [("path", "a.rs"), ("why", "it is odd")]
+                        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+                        .into(),
+                })),
+            ),
+            ("/docs:review a.rs", Some(Err("the arguments of a prompt are as NAME=VALUE or NAME=\"A VALUE\"".into()))),
             ("/cost now", Some(Err("/cost takes nothing: now".into()))),
             ("/modle x", none()),
         ];

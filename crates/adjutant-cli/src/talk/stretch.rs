@@ -1,6 +1,7 @@
 //! A stretch of a conversation: prompts to one agent in one session, until another one is wished.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{
         Arc,
@@ -31,7 +32,7 @@ use crate::{
     exit::Exit,
     follow::{Saver, Saving, View},
     job::Job,
-    named,
+    mcp, named,
     paper::input::{Input, Typed},
     plain,
     problem::Problem,
@@ -279,6 +280,8 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             Command::Undo => self.undo().await?,
             Command::Mode(mode) => self.mode(&mode),
             Command::Rules => self.rules(),
+            Command::Mcp => self.servers().await,
+            Command::Prompt { server, prompt, arguments } => self.say(&server, &prompt, arguments).await?,
             Command::Model(name) if name.is_empty() => {
                 self.screen.tell(&format!("model: {}", self.job.model.model.info().id));
             }
@@ -358,6 +361,40 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             self.screen.tell(&format!("{rule}  ({from})"));
         }
         self.screen.tell(self.job.hands.sandbox.report().to_string().trim_end());
+    }
+
+    /// Shows the servers, with what they offer.
+    async fn servers(&self) {
+        let servers = &self.job.hands.servers;
+        if servers.all.is_empty() {
+            self.screen.tell("no servers; `adjutant mcp add` adds one");
+        }
+        for it in &servers.all {
+            let Some(server) = &it.server else {
+                let why = it.why.as_deref().unwrap_or_default();
+                self.screen.tell(&format!("{}  not used: {}", plain::line(&it.name), plain::line(why)));
+                continue;
+            };
+            let seen = mcp::look(server).await;
+            let (state, revision, count) = (seen.state(), seen.revision(), seen.count());
+            self.screen.tell(&format!("{}  {state}  {revision}  {count} tools", plain::line(&it.name)));
+            for prompt in server.prompts().await.unwrap_or_default() {
+                self.screen.tell(&format!("  {}", plain::line(&mcp::usage(&it.name, &prompt))));
+            }
+        }
+    }
+
+    /// Says what a prompt of a server says.
+    async fn say(&mut self, server: &str, prompt: &str, arguments: BTreeMap<String, String>) -> Result<(), Problem> {
+        let (_, server) = self.job.hands.servers.one(server)?;
+        let said = server.prompt(prompt, arguments).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        for part in &said {
+            if let Some(text) = part.as_text() {
+                self.screen.tell(&plain::stream(text));
+            }
+        }
+        self.run(self.job.run(UserMessage::from(said).into()).stream()).await;
+        Ok(())
     }
 
     /// Lists the sessions of the directory.

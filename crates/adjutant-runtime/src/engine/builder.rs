@@ -1,6 +1,6 @@
 //! An engine in the making: what is resolved, and what an application gives beside it.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use adjutant_agent::{Middleware, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
@@ -22,7 +22,7 @@ use super::{
     tooling::{Given, Tooling},
 };
 use crate::{
-    Credentials, Error, ErrorKind, Resolved, Workspace,
+    Credentials, Error, ErrorKind, Manifest, Resolved, Workspace,
     kept_rules::KeptRules,
     manifest::ModelChoice,
     peers,
@@ -162,7 +162,9 @@ impl EngineBuilder {
         let mut models = chosen_from.given(models);
         let has_peers = !manifest.peers.is_empty();
         let peers = has_peers.then(|| peers::toolbox(manifest, &workspace, &credentials, &world)).transpose()?;
+        let servers = servers(manifest, &workspace, &credentials, self.holder.as_ref())?;
         let given = Given {
+            servers,
             workspace: workspace.clone(),
             world: Arc::clone(&world),
             effects,
@@ -223,7 +225,42 @@ impl EngineBuilder {
     fn uses_folder(&self) -> bool {
         let manifest = &self.resolved.manifest;
         let keeps = self.store.is_none() || manifest.agents.iter().any(|agent| agent.reflections.is_some());
-        keeps || !self.parts.toolboxes.contains_key("files") || !manifest.process_tools.is_empty()
+        keeps
+            || !self.parts.toolboxes.contains_key("files")
+            || !manifest.process_tools.is_empty()
+            || !manifest.mcp.servers.is_empty()
+    }
+}
+
+/// The servers of a manifest, as toolboxes.
+#[cfg(feature = "mcp")]
+fn servers(
+    manifest: &Manifest,
+    workspace: &Workspace,
+    credentials: &Credentials,
+    holder: Option<&ProgramHolder>,
+) -> Result<BTreeMap<Arc<str>, Arc<dyn Toolbox>>, Error> {
+    if manifest.mcp.servers.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    crate::mcp::toolboxes(manifest, workspace, credentials, holder.map(ProgramHolder::sandbox).unwrap_or_default())
+}
+
+/// This program knows no servers.
+#[cfg(not(feature = "mcp"))]
+fn servers(
+    manifest: &Manifest,
+    _: &Workspace,
+    _: &Credentials,
+    _: Option<&ProgramHolder>,
+) -> Result<BTreeMap<Arc<str>, Arc<dyn Toolbox>>, Error> {
+    match manifest.mcp.servers.keys().next() {
+        None => Ok(BTreeMap::new()),
+        Some(name) => {
+            let message =
+                format!("the manifest has the server {name}, and this program was built without the feature `mcp`");
+            Err(Error::new(ErrorKind::Config, message))
+        }
     }
 }
 

@@ -118,11 +118,11 @@ impl<'a> Hands<'a> {
     }
 }
 
-/// True if an agent has a toolbox of ours that does what needs somebody's word.
+/// True if an agent has a toolbox of ours, or a server, that does what needs somebody's word.
 pub(super) fn acts(tooling: &Tooling, agent: &AgentSpec) -> bool {
     agent.toolboxes.iter().map(ToolboxChoice::name).any(|name| {
         let is_given = tooling.toolboxes.contains_key(name);
-        !is_given && ACTS.contains(&&**name)
+        !is_given && (ACTS.contains(&&**name) || tooling.servers.contains_key(name))
     })
 }
 

@@ -79,10 +79,14 @@ pub(super) async fn piece(
         }),
         (None, "peers") => Arc::clone(tooling.peers.as_ref().ok_or_else(|| lacks("`peers`"))?),
         (None, "background") => return Ok(Piece::Background(spec)),
+        // Nobody starts it to hold patterns against its tools.
+        (None, name) if tooling.servers.contains_key(name) => {
+            return Ok(Piece::Toolbox(wrap(&spec, Arc::clone(&tooling.servers[name]))));
+        }
         (None, name) => match hands.toolbox(name)? {
             Some(toolbox) => toolbox,
             None => {
-                let known = TOOLBOXES.into_iter();
+                let known = TOOLBOXES.into_iter().chain(tooling.servers.keys().map(|name| &**name));
                 let known: Vec<&str> = known.chain(tooling.toolboxes.keys().map(|name| &**name)).collect();
                 return Err(unknown(agent, "toolbox", &spec.name, &known));
             }

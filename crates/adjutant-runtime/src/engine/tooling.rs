@@ -31,6 +31,8 @@ pub(super) struct Tooling {
     pub(super) effects: EffectRegistry,
     /// Toolboxes of the application, by their names.
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    /// The servers of the manifest, by their names.
+    pub(super) servers: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     /// The agents of other processes that the manifest names, as a toolbox.
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     /// What may surround runs, by its names.
@@ -50,6 +52,7 @@ pub(super) struct Given {
     pub(super) world: Arc<dyn World>,
     pub(super) effects: EffectRegistry,
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    pub(super) servers: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     /// In the place of those of the folders.
@@ -65,7 +68,7 @@ impl Tooling {
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, peers, middleware, skills, secrets, holder } = given;
+        let Given { workspace, world, effects, toolboxes, servers, peers, middleware, skills, secrets, holder } = given;
         let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
@@ -93,6 +96,7 @@ impl Tooling {
             effects,
             middleware,
             toolboxes,
+            servers,
             peers,
             skills,
             secrets,

@@ -9,6 +9,9 @@ mod server;
 mod skill;
 mod tool;
 
+#[cfg(feature = "mcp")]
+pub(crate) use form::is_line;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,

@@ -42,6 +42,12 @@ pub(super) struct Hold {
 }
 
 impl ProgramHolder {
+    /// What holds servers.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn sandbox(&self) -> adjutant_toolkit::Sandbox {
+        adjutant_toolkit::Sandbox::new()
+    }
+
     pub(super) fn of(&self, _: &Path, tool: &ProcessTool) -> Hold {
         Hold { is_free: tool.sandbox.danger_without_any }
     }

@@ -8,10 +8,11 @@ use std::{
 };
 
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
-use adjutant_toolkit::{Access, CommandEnd, CommandInput, CommandJob, Network, OutputPipe, Sandbox};
+use adjutant_toolkit::{Access, CommandEnd, CommandInput, CommandJob, OutputPipe, Sandbox};
 use tokio::time::sleep;
 use uuid::Uuid;
 
+use super::sandbox::widened;
 use super::{
     FOREVER, ProgramPlan,
     output::{Done, MAX_ERRORS, ProgramEnd, TrimmedOutput},
@@ -32,21 +33,15 @@ pub(crate) struct ProgramHolder(pub(crate) Sandbox);
 pub(super) type Hold = Sandbox;
 
 impl ProgramHolder {
+    /// What holds programs of which nothing more is said.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn sandbox(&self) -> Sandbox {
+        self.0.clone()
+    }
+
     /// The sandbox of a program, as wide as its manifest says.
     pub(super) fn of(&self, program: &Path, tool: &ProcessTool) -> Hold {
-        let spec = &tool.sandbox;
-        if spec.danger_without_any {
-            return Sandbox::danger_without_any();
-        }
-        // A program may look at the name that it goes by, and at what that leads to.
-        let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
-        let sandbox = self.0.clone().read(program).read(real);
-        // The script of a program is as good as the program.
-        let named = tool.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_file());
-        let sandbox = named.fold(sandbox, |sandbox, path| sandbox.read(path));
-        let sandbox = spec.read.iter().fold(sandbox, |sandbox, path| sandbox.read(path));
-        let sandbox = spec.write.iter().fold(sandbox, |sandbox, path| sandbox.write(path));
-        sandbox.network(if spec.network { Network::All } else { Network::None })
+        widened(self.0.clone(), program, &tool.args, &tool.sandbox)
     }
 }
 

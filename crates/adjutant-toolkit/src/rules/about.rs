@@ -27,6 +27,12 @@ const HARMLESS: [&str; 4] = ["ask_user", "update_plan", "command_output", "stop_
 /// The lines of a patch that name files.
 const PATCH: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
 
+/// Every tool that is known by its name.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let edits = EDITS.iter().map(|(name, _)| *name);
+    edits.chain(LOOKS).chain(HARMLESS).chain(["run_command", "fetch", "task_complete"])
+}
+
 /// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {

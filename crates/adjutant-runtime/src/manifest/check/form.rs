@@ -12,7 +12,7 @@ pub(super) fn is_sha256(text: &str) -> bool {
 }
 
 /// A text in one line that is not blank.
-pub(super) fn is_line(text: &str, most: usize) -> bool {
+pub(crate) fn is_line(text: &str, most: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= most && !text.contains(|c: char| c.is_control())
 }
 

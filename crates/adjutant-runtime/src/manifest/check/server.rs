@@ -1,5 +1,7 @@
 //! Servers of the Model Context Protocol.
 
+use adjutant_toolkit::Rules;
+
 use super::{Check, form, model, place, shown, tool};
 use crate::manifest::{
     AuthSpec, Manifest, ServerSpec, TOOLBOXES,
@@ -32,6 +34,11 @@ pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) 
         } else if taken {
             let message = format!("a toolbox has this name already, and agents have servers as toolboxes: {name}");
             check.problems.tell(mark, message);
+        }
+        let prefix = spec.prefix.clone().unwrap_or_else(|| format!("{name}_").into());
+        if Rules::knows_prefix(&prefix) {
+            let message = format!("rules would take its tools for others: their names begin with {}", quoted(&prefix));
+            check.problems.push(Problem::new(mark, message).hint("give it a `prefix`, as `my_`".to_owned()));
         }
         one(check, spec, at.key(name));
         let has = |agent: &crate::manifest::AgentSpec| agent.toolboxes.iter().any(|it| it.name() == name);

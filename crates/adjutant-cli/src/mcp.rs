@@ -1,0 +1,257 @@
+//! `adjutant mcp`: the servers of a directory and of the user, listed, added, removed, tried, signed in to; and a manifest served.
+
+mod change;
+mod serve;
+
+use std::time::Duration;
+
+use adjutant::{
+    mcp::{ErrorKind, LoginOptions, McpServer, ServerAbout, ServerPrompt, Transport},
+    tools::{Identity, ToolHints, ToolSpec, Toolbox, Toolset},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    args,
+    exit::Exit,
+    plain,
+    problem::Problem,
+    screen::{tell, write},
+    servers::{FoundServer, Servers, Trusting, place},
+    work::work,
+};
+
+/// The time that all servers of a list have to answer, beyond their own.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks after servers.
+pub(crate) fn mcp(command: args::Mcp) -> Result<Exit, Problem> {
+    match command {
+        args::Mcp::List(args) => work(list(args)),
+        args::Mcp::Add(args) => change::add(&args),
+        args::Mcp::Remove(args) => change::remove(&args),
+        args::Mcp::Test(args) => work(test(args)),
+        args::Mcp::Login(args) => work(login(args)),
+        args::Mcp::Serve(args) => work(serve::serve(args)),
+    }
+}
+
+fn find(whose: &args::OfServers, otherwise: Trusting) -> Result<Servers, Problem> {
+    let servers = Servers::find(&whose.root, if whose.trust { Trusting::Given } else { otherwise })?;
+    servers.told.iter().for_each(|line| tell(line));
+    Ok(servers)
+}
+
+/// What was learned of a server that was started.
+pub(crate) struct Seen {
+    about: Result<ServerAbout, adjutant::mcp::Error>,
+    tools: Toolset,
+}
+
+/// Starts a server and looks at it.
+pub(crate) async fn look(server: &McpServer) -> Seen {
+    let about = server.about().await;
+    let who = Identity::root("mcp".into(), "mcp", "adjutant");
+    let tools = match &about {
+        Ok(_) => server.resolve(&who).await.unwrap_or_default(),
+        Err(_) => Toolset::default(),
+    };
+    Seen { about, tools }
+}
+
+impl Seen {
+    /// A word for its state.
+    pub(crate) fn state(&self) -> &'static str {
+        match &self.about {
+            Ok(_) => "up",
+            Err(error) if error.kind == ErrorKind::Unauthorised => "wants a login",
+            Err(_) => "down",
+        }
+    }
+
+    /// Returns its revision.
+    pub(crate) fn revision(&self) -> &str {
+        self.about.as_ref().map_or("-", |about| &about.revision)
+    }
+
+    /// The number of its tools.
+    pub(crate) fn count(&self) -> usize {
+        self.tools.iter().count()
+    }
+}
+
+async fn list(args: args::ListServers) -> Result<Exit, Problem> {
+    let servers = find(&args.whose, Trusting::Before)?;
+    if servers.all.is_empty() {
+        tell("there is no server in .mcp.json, nor in the settings of the user; `adjutant mcp add` adds one");
+        return Ok(Exit::Finished);
+    }
+    let looks = servers.all.iter().map(|it| async move {
+        match &it.server {
+            Some(server) => tokio::time::timeout(PATIENCE, look(server)).await.ok(),
+            None => None,
+        }
+    });
+    let seen = futures_util::future::join_all(looks).await;
+    let rows: Vec<[String; 6]> = servers.all.iter().zip(&seen).map(|(it, seen)| row(it, seen.as_ref())).collect();
+    let text: String = match args.json {
+        true => servers.all.iter().zip(&seen).map(|(it, seen)| plain::json_line(json_of(it, seen.as_ref()))).collect(),
+        false => {
+            let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+            let widths: [usize; 5] = std::array::from_fn(width);
+            let line = |row: &[String; 6]| {
+                let cells: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+                format!("{cells}{}\n", row[5])
+            };
+            rows.iter().map(line).collect()
+        }
+    };
+    write(&text)?;
+    for (it, seen) in servers.all.iter().zip(&seen) {
+        if let Some(Err(error)) = seen.as_ref().map(|seen| &seen.about) {
+            tell(&format!("mcp: {}: {}", it.name, plain::line(&error.message)));
+        }
+    }
+    Ok(Exit::Finished)
+}
+
+/// Name, whose, state, revision, tools, where.
+fn row(it: &FoundServer, seen: Option<&Seen>) -> [String; 6] {
+    let state = match (seen, &it.why) {
+        (Some(seen), _) => seen.state().to_owned(),
+        (None, Some(why)) if why == "untrusted" => why.clone(),
+        (None, _) => "not used".to_owned(),
+    };
+    let (revision, tools) = match seen {
+        Some(seen) if seen.about.is_ok() => (seen.revision().to_owned(), format!("{} tools", seen.count())),
+        _ => ("-".to_owned(), "-".to_owned()),
+    };
+    [plain::line(&it.name), it.scope.to_owned(), state, revision, tools, plain::line(&way(it))]
+}
+
+/// The way to a server, with variables as they are named.
+fn way(it: &FoundServer) -> String {
+    let words = it.spec.command.iter().map(|command| command.to_string_lossy().into_owned());
+    let words: Vec<String> = words.chain(it.spec.args.iter().map(|word| word.to_string())).collect();
+    // What it asks for may be a key.
+    let url = it.spec.url.as_deref().map(|url| url.split(['?', '#']).next().unwrap_or_default().to_owned());
+    url.unwrap_or_else(|| words.iter().map(|word| plain::word(word)).collect::<Vec<_>>().join(" "))
+}
+
+/// Shape: one JSON object per line.
+fn json_of(it: &FoundServer, seen: Option<&Seen>) -> Value {
+    let [_, scope, state, ..] = row(it, seen);
+    json!({
+        "server": &*it.name,
+        "scope": scope,
+        "state": state,
+        "why": it.why,
+        "way": way(it),
+        "revision": seen.and_then(|seen| seen.about.as_ref().ok()).map(|about| &*about.revision),
+        "tools": seen.filter(|seen| seen.about.is_ok()).map(Seen::count),
+    })
+}
+
+async fn test(args: args::TestServer) -> Result<Exit, Problem> {
+    let servers = find(&args.whose, Trusting::Asked)?;
+    let (found, server) = servers.one(&args.name)?;
+    let seen = look(server).await;
+    let about = match &seen.about {
+        Ok(about) => about,
+        Err(error) => {
+            let problem = Problem::of(Exit::Failed, error);
+            return Err(match error.kind {
+                ErrorKind::Unauthorised => problem.hint(format!("`adjutant mcp login {}`", plain::word(&args.name))),
+                _ => problem,
+            });
+        }
+    };
+    let prompts = server.prompts().await.unwrap_or_default();
+    let warnings: Vec<&str> = seen.tools.warnings().iter().map(|warning| &*warning.message).collect();
+    if args.json {
+        let mut value = json_of(found, Some(&seen));
+        value["tools"] = seen.tools.iter().map(|tool| tool_json(tool.spec())).collect();
+        value["prompts"] =
+            prompts.iter().map(|it| json!({"name": &*it.name, "description": &*it.description})).collect();
+        value["resources"] = about.has_resources.into();
+        value["warnings"] = json!(warnings);
+        write(&plain::json_line(value))?;
+        return Ok(Exit::Finished);
+    }
+    let line = |what: &str, text: &str| format!("{what:<10}{}\n", plain::line(text));
+    let mut text = line("server", &format!("{} {}", about.name, about.version));
+    text += &line("revision", &about.revision);
+    text += &line("way", &way(found));
+    text += &line("resources", if about.has_resources { "yes" } else { "none" });
+    text += &line("tools", &seen.count().to_string());
+    for tool in seen.tools.iter() {
+        let spec = tool.spec();
+        let about = spec.description.lines().next().unwrap_or_default();
+        text += &format!("  {}{}: {}\n", spec.name(), hints(&spec.hints), plain::line(about));
+    }
+    prompts.iter().for_each(|it| text += &line("prompt", &usage(&found.name, it)));
+    write(&text)?;
+    warnings.iter().for_each(|warning| tell(&plain::line(warning)));
+    Ok(Exit::Finished)
+}
+
+/// How a prompt is said in a conversation.
+pub(crate) fn usage(server: &str, prompt: &ServerPrompt) -> String {
+    let arguments = prompt
+        .arguments
+        .iter()
+        .map(|(name, _, must)| if *must { format!(" {name}=…") } else { format!(" [{name}=…]") });
+    let arguments: String = arguments.collect();
+    format!("/{server}:{}{arguments}  {}", prompt.name, prompt.description)
+}
+
+/// The hints of a tool that are said.
+fn hints(hints: &ToolHints) -> String {
+    let said = [
+        (hints.reads_only == Some(true), "only reads"),
+        (hints.destructive == Some(true), "may destroy"),
+        (hints.idempotent == Some(true), "may be repeated"),
+        (hints.open_world == Some(true), "reaches the world"),
+    ];
+    let said: Vec<&str> = said.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+    if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) }
+}
+
+fn tool_json(spec: &ToolSpec) -> Value {
+    let ToolHints { reads_only, destructive, idempotent, open_world, .. } = spec.hints.clone();
+    json!({
+        "name": spec.name().as_str(),
+        "title": spec.title,
+        "description": &*spec.description,
+        "reads_only": reads_only,
+        "destructive": destructive,
+        "idempotent": idempotent,
+        "open_world": open_world,
+    })
+}
+
+async fn login(args: args::Login) -> Result<Exit, Problem> {
+    let servers = find(&args.whose, Trusting::Asked)?;
+    let (found, _) = servers.one(&args.name)?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    let place = place(&args.whose.root)
+        .ok_or_else(|| Problem::new(Exit::Usage, "there is no place for tokens: HOME is not set"))?;
+    let config = place.config(&args.name, &found.spec, lookup).map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let Transport::Http(http) = config.transport else {
+        let problem = Problem::new(Exit::Usage, format!("the server {} is a program", args.name));
+        return Err(problem.hint("only servers at an address are signed in to"));
+    };
+    let auth = &found.spec.auth;
+    let mut options = LoginOptions::default();
+    options.client_id = auth.client_id.as_deref().map(str::to_owned);
+    options.client_secret = auth.client_secret_variable.as_deref().and_then(lookup);
+    options.scopes = auth.scopes.iter().map(|scope| scope.to_string()).chain(args.scope).collect();
+    options.port = auth.port;
+    let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
+    let login = adjutant::mcp::Login::begin(&args.name, &http, options).await.map_err(failed)?;
+    tell(&format!("open this address in a browser of this machine, and sign in:\n{}", plain::line(login.url())));
+    tell("waiting for the browser to come back; Ctrl-C ends it");
+    login.finish().await.map_err(failed)?;
+    write(&format!("signed in to {}\n", plain::line(&args.name)))?;
+    Ok(Exit::Finished)
+}

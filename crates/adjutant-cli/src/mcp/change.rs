@@ -1,0 +1,141 @@
+//! Servers that are added and removed: `.mcp.json`, or the user's own file.
+
+use std::{fs, path::PathBuf};
+
+use adjutant::runtime::{
+    TrustStore,
+    manifest::{SandboxSpec, ServerSpec},
+    mcp::{FILE_NAME, McpFile},
+};
+
+use crate::{
+    args::{AddServer, OfFile, RemoveServer},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    screen::{tell, write},
+    servers::usual,
+    trouble::of_runtime,
+};
+
+/// Adds a server.
+pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
+    let file = file(&args.place)?;
+    let spec = spec(args)?;
+    let was_trusted = is_trusted(&file);
+    McpFile::add(&file, &args.name, &spec).map_err(|error| {
+        let problem = of_runtime(&error);
+        match error.kind() {
+            adjutant::runtime::ErrorKind::Exists => {
+                problem.hint(format!("`adjutant mcp remove {}` first", plain::word(&args.name)))
+            }
+            _ => problem,
+        }
+    })?;
+    let text = format!("added {} to {}\n", plain::line(&args.name), plain::line(&file.to_string_lossy()));
+    // Whoever adds one trusts it; what stood there before and was not trusted still is not.
+    let read = McpFile::read(&file).map_err(|error| of_runtime(&error))?;
+    if let (Some(read), true, false) = (&read, was_trusted, args.place.user) {
+        let wants = read.wants().map_err(|error| of_runtime(&error))?;
+        TrustStore::of_user().trust(&wants).map_err(|error| of_runtime(&error))?;
+    }
+    write(&text)?;
+    if let Some((_, spec)) = read.iter().flat_map(|read| &read.servers).find(|(name, _)| **name == *args.name) {
+        told(spec).iter().for_each(|line| tell(line));
+    }
+    let literal =
+        |pairs: &[(String, String)]| pairs.iter().any(|(name, value)| is_secret(name) && !value.contains("${"));
+    if !args.place.user && (literal(&args.env) || literal(&args.headers)) {
+        tell(
+            "warning: a credential stands in the file, which others may read; hint: NAME='${NAME}' takes it from the environment",
+        );
+    }
+    tell(&format!("`adjutant mcp test {}` tries it", plain::word(&args.name)));
+    Ok(Exit::Finished)
+}
+
+/// Takes a server out.
+pub(super) fn remove(args: &RemoveServer) -> Result<Exit, Problem> {
+    let file = file(&args.place)?;
+    let was_trusted = is_trusted(&file);
+    McpFile::remove(&file, &args.name).map_err(|error| of_runtime(&error).hint("`adjutant mcp list` shows them"))?;
+    if let Ok(Some(read)) = McpFile::read(&file)
+        && was_trusted
+    {
+        let wants = read.wants().map_err(|error| of_runtime(&error))?;
+        TrustStore::of_user().trust(&wants).map_err(|error| of_runtime(&error))?;
+    }
+    write(&format!("removed {} from {}\n", plain::line(&args.name), plain::line(&file.to_string_lossy())))?;
+    Ok(Exit::Finished)
+}
+
+fn file(place: &OfFile) -> Result<PathBuf, Problem> {
+    let none = || Problem::new(Exit::Usage, "there is no place for the user's own servers: HOME is not set");
+    let file = if place.user { usual().ok_or_else(none)? } else { place.root.join(FILE_NAME) };
+    if place.user
+        && let Some(folder) = file.parent()
+    {
+        let made = fs::create_dir_all(folder);
+        made.map_err(|error| {
+            Problem::new(Exit::Failed, format!("cannot make the folder {}", folder.display())).cause(&error)
+        })?;
+    }
+    Ok(file)
+}
+
+fn spec(args: &AddServer) -> Result<ServerSpec, Problem> {
+    let mut spec = ServerSpec::default();
+    let mut words = args.command.iter();
+    spec.command = words.next().map(PathBuf::from);
+    spec.args = words.map(|word| word.as_str().into()).collect();
+    spec.url = args.url.as_deref().map(Into::into);
+    (spec.env, spec.headers) = (args.env.iter().cloned().collect(), args.headers.iter().cloned().collect());
+    spec.trusted = args.trusted;
+    if args.no_network || !args.read.is_empty() || !args.write.is_empty() {
+        let real = |paths: &[PathBuf]| {
+            let each = paths.iter().map(|path| {
+                path.canonicalize()
+                    .map_err(|error| Problem::new(Exit::Usage, format!("there is no {}", path.display())).cause(&error))
+            });
+            each.collect::<Result<Vec<_>, _>>()
+        };
+        let mut sandbox = SandboxSpec::default();
+        (sandbox.read, sandbox.write, sandbox.network) = (real(&args.read)?, real(&args.write)?, !args.no_network);
+        spec.sandbox = sandbox;
+    }
+    Ok(spec)
+}
+
+/// What a program may do, for whoever adds it.
+fn told(spec: &ServerSpec) -> Vec<String> {
+    if spec.command.is_none() {
+        return Vec::new();
+    }
+    let shown = |paths: &[PathBuf]| {
+        paths.iter().map(|path| plain::line(&path.to_string_lossy())).collect::<Vec<_>>().join(", ")
+    };
+    let SandboxSpec { read, write, network, .. } = &spec.sandbox;
+    let mut can = vec!["changes its directory".to_owned()];
+    can.extend((!write.is_empty()).then(|| format!("changes {}", shown(write))));
+    can.extend((!read.is_empty()).then(|| format!("reads {}", shown(read))));
+    can.push(if *network { "has the network" } else { "has no network" }.to_owned());
+    vec![format!("in its sandbox it {}", can.join(", "))]
+}
+
+/// True if there is no such file yet, or somebody trusts what is in it.
+fn is_trusted(file: &std::path::Path) -> bool {
+    match McpFile::read(file) {
+        Ok(None) => true,
+        Ok(Some(read)) if read.servers.is_empty() => true,
+        Ok(Some(read)) => {
+            read.wants().is_ok_and(|wants| TrustStore::of_user().holds(wants.digest()).unwrap_or_default())
+        }
+        Err(_) => false,
+    }
+}
+
+/// True if a variable or a header of this name holds a credential, as far as its name tells.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "AUTHORIZATION", "COOKIE"].iter().any(|word| name.contains(word))
+}

@@ -1,0 +1,66 @@
+//! `adjutant mcp serve`: the agent of a manifest, for clients of the protocol.
+
+use std::path::Path;
+
+use adjutant::{
+    mcp::{HttpOptions, McpHost},
+    runtime::{Credentials, Engine, Lead, Overrides, TrustStore, Workspace},
+};
+use uuid::Uuid;
+
+use crate::{
+    agent::create::{self, MANIFEST},
+    args,
+    consent::{self, Consent},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    screen::tell,
+    trouble::of_runtime,
+};
+
+/// The folder beside a manifest that its engine works in.
+const BESIDE: &str = ".adjutant";
+
+/// Serves a manifest until the client leaves, or for as long as this process runs.
+pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
+    let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
+    let resolved = create::resolve(file, Overrides::default())?;
+    let command = format!("adjutant mcp serve {}", plain::word(&file.to_string_lossy()));
+    let store = TrustStore::of_user();
+    // Standard input is the client's: nobody is asked there.
+    let consent = Consent { store: &store, given: &args.trust, command, option: "--trust" };
+    consent.ask(&create::wants(&resolved)?)?;
+    consent::warn(&resolved.manifest);
+    let (name, description) = (resolved.manifest.name.clone(), resolved.manifest.description.clone());
+    let beside = std::path::absolute(file.parent().unwrap_or(Path::new("."))).unwrap_or_default();
+    let workspace = Workspace::at(beside.join(BESIDE));
+    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let key = workspace.state().join("mcp.key");
+    let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
+    let engine = engine.build().await.map_err(|error| of_runtime(&error))?;
+    let Lead::Agent(agent) = engine.lead(engine.default_session()).map_err(|error| of_runtime(&error))? else {
+        let text = "agents that hand the conversation on cannot be served as one tool";
+        return Err(Problem::new(Exit::Usage, text));
+    };
+    let about = if description.is_empty() { format!("Asks the agent {name}.").into() } else { description };
+    let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
+    let host = McpHost::new(name.clone()).agent(name, about, agent).journal(engine.sessions().journal());
+    let host = host.key_file(key).map_err(failed)?;
+    let Some(address) = args.http else {
+        host.serve_stdio().await.map_err(failed)?;
+        return Ok(Exit::Finished);
+    };
+    if !address.ip().is_loopback() {
+        let problem = Problem::new(Exit::Usage, format!("this is no address of this machine alone: {address}"));
+        return Err(problem.hint("say 127.0.0.1:PORT"));
+    }
+    let listener = tokio::net::TcpListener::bind(address).await;
+    let listener =
+        listener.map_err(|error| Problem::new(Exit::Failed, format!("cannot listen at {address}")).cause(&error))?;
+    let address = listener.local_addr().map_err(|error| Problem::new(Exit::Failed, "cannot listen").cause(&error))?;
+    let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    tell(&format!("serves http://{address}/mcp; token: {token}"));
+    host.serve_http(listener, HttpOptions::with_token(token)).await.map_err(failed)?;
+    Ok(Exit::Finished)
+}

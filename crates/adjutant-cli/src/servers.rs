@@ -1,0 +1,194 @@
+//! The servers of the Model Context Protocol that a directory and the user name: which are used, and how they are reached.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant::{
+    mcp::McpServer,
+    runtime::{
+        TrustStore,
+        manifest::ServerSpec,
+        mcp::{FILE_NAME, McpFile, ServerPlace, tokens_folder},
+    },
+};
+
+use crate::{consent, exit::Exit, hands::BOXES, plain, problem::Problem, screen::tell, store, trouble::of_runtime};
+
+/// A server that was found.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundServer {
+    pub(crate) name: Arc<str>,
+    /// The name by which agents have it: another one if a toolbox is called so already.
+    pub(crate) toolbox: Arc<str>,
+    pub(crate) spec: ServerSpec,
+    /// Whose it is: `project` or `user`.
+    pub(crate) scope: &'static str,
+    /// How it is reached; none if nobody trusts it, or if something is missing.
+    pub(crate) server: Option<McpServer>,
+    /// Why it is not used.
+    pub(crate) why: Option<String>,
+}
+
+/// The servers for a directory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Servers {
+    pub(crate) all: Vec<FoundServer>,
+    /// What is wrong or noteworthy, one line each.
+    pub(crate) told: Vec<String>,
+}
+
+/// Who trusts the servers of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trusting {
+    /// Whoever said so on the command line.
+    Given,
+    /// Whoever has said so before, or does when asked on the terminal.
+    Asked,
+    /// Whoever has said so before.
+    Before,
+}
+
+/// The contents that were asked about in this process: nobody is asked twice.
+static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+impl Servers {
+    /// The servers for a directory. None is started yet.
+    ///
+    /// # Errors
+    /// `Failed` if what is trusted cannot be looked up.
+    pub(crate) fn find(root: &Path, trusting: Trusting) -> Result<Self, Problem> {
+        let mut found = Self::default();
+        let files = [("project", Some(root.join(FILE_NAME))), ("user", usual())];
+        for (scope, file) in files {
+            let Some(file) = file else { continue };
+            match McpFile::read(&file) {
+                Ok(None) => {}
+                Ok(Some(read)) => found.take(read, scope, root, trusting)?,
+                Err(error) => found.told.push(format!(
+                    "mcp: warning: {}; its servers are not used",
+                    Problem::of(Exit::Usage, &error).line()
+                )),
+            }
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, file: McpFile, scope: &'static str, root: &Path, trusting: Trusting) -> Result<(), Problem> {
+        let shown = plain::line(&file.path.to_string_lossy());
+        self.told.extend(file.findings.iter().map(|it| format!("mcp: {shown}: warning: {}", plain::line(it))));
+        if file.servers.is_empty() {
+            return Ok(());
+        }
+        let is_trusted = scope == "user" || is_trusted(&file, trusting)?;
+        if !is_trusted {
+            let (count, hint) =
+                (file.servers.len(), format!("hint: `adjutant trust {}` lists what they want", plain::word(&shown)));
+            self.told.push(format!("mcp: {shown}: warning: nobody trusts its servers: {count} not used; {hint}"));
+        }
+        let place = place(root);
+        for (name, spec) in file.servers {
+            let is_known = self.all.iter().any(|known| known.name == name && known.server.is_some());
+            let made = match (&place, is_trusted) {
+                (_, false) => Err("untrusted".to_owned()),
+                (_, true) if is_known => Err("hidden by another of this name".to_owned()),
+                (Some(place), true) => {
+                    let made = place.server(&name, &spec, |name| env::var(name).ok());
+                    made.map_err(|error| {
+                        let why = Problem::of(Exit::Usage, &error).line();
+                        self.told.push(format!("mcp: {shown}: warning: {why}; it is not used"));
+                        why
+                    })
+                }
+                (None, true) => Err("there is no place for its home: HOME is not set".to_owned()),
+            };
+            let (server, why) = made.map_or_else(|why| (None, Some(why)), |server| (Some(server), None));
+            let toolbox = match BOXES.contains(&&*name) || *name == *"board" {
+                true => format!("mcp:{name}").into(),
+                false => Arc::clone(&name),
+            };
+            self.all.push(FoundServer { name, toolbox, spec, scope, server, why });
+        }
+        Ok(())
+    }
+
+    /// Those that are used, by the names of their toolboxes.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (&Arc<str>, &McpServer)> {
+        self.all.iter().filter_map(|it| Some((&it.toolbox, it.server.as_ref()?)))
+    }
+
+    /// True if a tool of this name may be one of theirs.
+    pub(crate) fn may_have(&self, tool: &str) -> bool {
+        self.used().any(|(_, server)| tool.starts_with(server.prefix()))
+    }
+
+    /// A server that is used, by its name.
+    ///
+    /// # Errors
+    /// `Usage` if there is none, with the nearest, or with why it is not used.
+    pub(crate) fn one(&self, name: &str) -> Result<(&FoundServer, &McpServer), Problem> {
+        if let Some(found) = self.all.iter().find(|it| *it.name == *name && it.server.is_some()) {
+            return found.server.as_ref().map(|server| (found, server)).ok_or_else(|| unknown(name, self));
+        }
+        match self.all.iter().find(|it| *it.name == *name) {
+            Some(FoundServer { why: Some(why), .. }) if why == "untrusted" => {
+                let problem = Problem::new(Exit::Usage, format!("nobody trusts the server {name}"));
+                Err(problem
+                    .hint(format!("`adjutant trust {FILE_NAME}` lists what it wants; --trust uses it this time")))
+            }
+            Some(FoundServer { why: Some(why), .. }) => Err(Problem::new(Exit::Usage, why.clone())),
+            _ => Err(unknown(name, self)),
+        }
+    }
+}
+
+/// There is no server of this name.
+fn unknown(name: &str, servers: &Servers) -> Problem {
+    let problem = Problem::new(Exit::Usage, format!("no server has this name: {}", plain::line(name)));
+    let near = crate::near::near(name, servers.all.iter().map(|it| &*it.name));
+    match near.is_empty() {
+        true => problem.hint("`adjutant mcp list` shows them"),
+        false => problem.hint(format!("the nearest are {}", near.join(", "))),
+    }
+}
+
+/// True if somebody trusts the servers of a file; asked once for each content.
+fn is_trusted(file: &McpFile, trusting: Trusting) -> Result<bool, Problem> {
+    if trusting == Trusting::Given {
+        return Ok(true);
+    }
+    let (store, wants) = (TrustStore::of_user(), file.wants().map_err(|error| of_runtime(&error))?);
+    if store.holds(wants.digest()).map_err(|error| of_runtime(&error))? {
+        return Ok(true);
+    }
+    let is_new = ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(wants.digest().to_owned());
+    let text = consent::listed(&wants);
+    let can_ask = trusting == Trusting::Asked && is_new && consent::is_on_terminal();
+    if !can_ask || text.len() > crate::waits::MAX_ON_TERMINAL {
+        return Ok(false);
+    }
+    tell(&text);
+    let is_trusted = consent::answered("trust it? [y/N] ")?;
+    if is_trusted {
+        store.trust(&wants).map_err(|error| of_runtime(&error))?;
+    }
+    Ok(is_trusted)
+}
+
+/// The surroundings of the servers of a directory; none if there is nowhere to keep what is theirs.
+pub(crate) fn place(root: &Path) -> Option<ServerPlace> {
+    let work = root.canonicalize().ok()?;
+    let mut place = ServerPlace::new(work, store::usual().ok()?.with_file_name("mcp"));
+    place.tokens = tokens_folder(|name| env::var(name).ok());
+    Some(place)
+}
+
+/// The file of the user's own servers.
+pub(crate) fn usual() -> Option<PathBuf> {
+    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
+    settings.map(|folder| folder.join("adjutant/mcp.json"))
+}

@@ -1,0 +1,270 @@
+//! The file of servers that editors and other agents read too: `.mcp.json`.
+
+mod edit;
+
+use std::{
+    fs,
+    io::ErrorKind as IoKind,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use adjutant_toolkit::Rules;
+use serde_json::{Map, Value};
+
+use crate::{
+    Error, ErrorKind, Manifest, Wants,
+    files::{read_capped, storage},
+    manifest::{McpSpec, SandboxSpec, ServerSpec, TOOLBOXES, is_line, nearest, vars},
+};
+
+/// The name of such a file in a folder.
+pub const FILE_NAME: &str = ".mcp.json";
+/// The largest size of such a file, and the largest number of servers in it.
+const MAX_BYTES: u64 = 1 << 20;
+const MAX_SERVERS: usize = 64;
+/// The largest number of bytes of a name.
+const MAX_NAME: usize = 32;
+/// The fields that hold the servers; the second one is that of VS Code.
+const SERVERS: [&str; 2] = ["mcpServers", "servers"];
+/// The fields of a file and of a server that others know and that change nothing here.
+const SILENT: [&str; 5] = ["type", "disabled", "description", "$schema", "inputs"];
+/// The fields of a server.
+const FIELDS: [&str; 14] = [
+    "command", "args", "env", "cwd", "sandbox", "sha256", "url", "headers", "auth", "trusted", "prefix", "tools",
+    "revision", "timeout",
+];
+
+/// A file of servers that was read: `.mcp.json` of a folder, or the user's own.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct McpFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The servers that can be used, with variables as they are named.
+    pub servers: Vec<(Arc<str>, ServerSpec)>,
+    /// What is wrong, or not heeded, one line each; a server that is wrong is not among the others.
+    pub findings: Vec<String>,
+}
+
+impl McpFile {
+    /// Reads a file; none if it is not there. It blocks.
+    ///
+    /// A program is held in a sandbox in which it has the network, and may change the folder of the file and those that its arguments
+    /// name, unless the file says something else.
+    ///
+    /// # Errors
+    /// `Invalid` if it is no plain file, belongs to another user than this process's or root, is longer than 1 MiB, or is no JSON of
+    /// that form; `Storage` if it cannot be read.
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if !found.is_file() => {
+                return Err(invalid(path, "it is no plain file, and a link is none"));
+            }
+            Ok(found) if is_strange(&found) => {
+                return Err(invalid(path, "it belongs to another user, and is not believed"));
+            }
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), IoKind::NotFound | IoKind::NotADirectory) => return Ok(None),
+            Err(error) => return Err(storage("read", path, error)),
+        }
+        let bytes = read_capped(path, MAX_BYTES)?;
+        let text = String::from_utf8(bytes).map_err(|_| invalid(path, "it is no UTF-8"))?;
+        Self::parse(&text, path).map(Some)
+    }
+
+    /// Reads a text that is, or will be, that of this file.
+    ///
+    /// # Errors
+    /// `Invalid` if it is no JSON of that form.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
+        let root: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| invalid(path, &format!("it is no JSON: {error}")))?;
+        let mut file = Self { path: path.to_owned(), servers: Vec::new(), findings: Vec::new() };
+        let root = root.as_object().ok_or_else(|| invalid(path, "it holds no object"))?;
+        let Some((field, servers)) = SERVERS.iter().find_map(|field| Some((*field, root.get(*field)?))) else {
+            let hint = "hint: it has the form {\"mcpServers\": {\"NAME\": {\"command\": …}}}";
+            file.findings.push(format!("it names no servers; {hint}"));
+            return Ok(file);
+        };
+        file.unknown(None, root.keys(), |key| key == field);
+        let servers = servers.as_object().ok_or_else(|| invalid(path, &format!("`{field}` is no object")))?;
+        if servers.len() > MAX_SERVERS {
+            return Err(invalid(path, &format!("it names more than {MAX_SERVERS} servers")));
+        }
+        for (name, value) in servers {
+            match file.server(name, value) {
+                Ok(Some(spec)) => file.servers.push((name.as_str().into(), spec)),
+                Ok(None) => file.findings.push(format!("{name}: it is disabled")),
+                Err(why) => file.findings.push(format!("{name}: {why}; it is not used")),
+            }
+        }
+        Ok(file)
+    }
+
+    /// Returns all that its servers want, for whoever is asked whether they are trusted: its digest is that of what it says, and of
+    /// the programs that it names.
+    ///
+    /// # Errors
+    /// `Full` if a program is longer than what is hashed.
+    pub fn wants(&self) -> Result<Wants, Error> {
+        let manifest = Manifest {
+            name: self.path.to_string_lossy().into(),
+            mcp: McpSpec { servers: self.servers.iter().cloned().collect() },
+            ..Manifest::default()
+        };
+        Wants::of(&manifest, self.folder())
+    }
+
+    /// Adds a server to a file, which is made if there is none; nothing else of it is changed, and it is written whole or not at all.
+    ///
+    /// # Errors
+    /// `Exists` if there is one of this name, `Invalid` if the file cannot be read or the server cannot be meant, `Storage` if it cannot
+    /// be written.
+    pub fn add(path: &Path, name: &str, spec: &ServerSpec) -> Result<(), Error> {
+        let known = Self::read(path)?;
+        let text = if known.is_some() {
+            fs::read_to_string(path).map_err(|error| storage("read", path, error))?
+        } else {
+            String::new()
+        };
+        let mut value = serde_json::to_value(spec).map_err(|error| invalid(path, &error.to_string()))?;
+        if let (Some(map), Some(_)) = (value.as_object_mut(), &spec.url) {
+            map.shift_insert(0, "type".to_owned(), "http".into());
+        }
+        let empty = Self { path: path.to_owned(), servers: Vec::new(), findings: Vec::new() };
+        let told = known.unwrap_or(empty).server(name, &value);
+        told.map_err(|why| Error::new(ErrorKind::Invalid, format!("no server can be added as {name:?}: {why}")))?;
+        edit::write(path, &edit::added(&text, name, &value).map_err(|why| why.error(path, name))?)
+    }
+
+    /// Takes a server out of a file; nothing else of it is changed.
+    ///
+    /// # Errors
+    /// `Missing` if there is none of this name, and as [`add`](Self::add).
+    pub fn remove(path: &Path, name: &str) -> Result<(), Error> {
+        let text = match Self::read(path)? {
+            Some(_) => fs::read_to_string(path).map_err(|error| storage("read", path, error))?,
+            None => String::new(),
+        };
+        edit::write(path, &edit::removed(&text, name).map_err(|why| why.error(path, name))?)
+    }
+
+    /// The folder that its paths are relative to.
+    fn folder(&self) -> &Path {
+        self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// A server; none if it is disabled.
+    fn server(&mut self, name: &str, value: &Value) -> Result<Option<ServerSpec>, String> {
+        if !is_line(name, MAX_NAME) || name.len() > MAX_NAME {
+            return Err(format!("a name is one line of {MAX_NAME} bytes at most"));
+        }
+        let fields = value.as_object().ok_or("it is no object")?;
+        if fields.get("disabled") == Some(&Value::Bool(true)) {
+            return Ok(None);
+        }
+        match fields.get("type").map(|kind| kind.as_str().unwrap_or_default()) {
+            None | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
+            Some("sse") => {
+                let hint = "most servers have one of type `http` too, often at `/mcp`";
+                return Err(format!("the type `sse` of older revisions is not spoken here, hint: {hint}"));
+            }
+            Some(kind) => return Err(format!("there is no type {kind:?}: there are `stdio` and `http`")),
+        }
+        self.unknown(Some(name), fields.keys(), |key| FIELDS.contains(&key));
+        let mut own: Map<String, Value> = fields
+            .iter()
+            .filter(|(key, _)| FIELDS.contains(&key.as_str()))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if own.get("timeout").is_some_and(Value::is_number) {
+            own.remove("timeout");
+            self.findings.push(format!("{name}: `timeout` is not heeded: here it is a time, as \"30s\""));
+        }
+        if own.get("tools").is_some_and(|tools| *tools == serde_json::json!(["*"])) {
+            own.remove("tools");
+        }
+        let folder = self.folder().canonicalize().unwrap_or_else(|_| self.folder().to_owned());
+        for value in own.values_mut() {
+            translated(value, &folder)?;
+        }
+        let of_name = format!("{name}_");
+        let is_taken = TOOLBOXES.contains(&name) || Rules::knows_prefix(&of_name);
+        if is_taken && !own.contains_key("prefix") {
+            own.insert("prefix".to_owned(), format!("mcp_{of_name}").into());
+        }
+        let has_sandbox = own.contains_key("sandbox");
+        let mut spec: ServerSpec = serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?;
+        for text in spec.texts() {
+            vars::names(text).map_err(|(message, _)| message)?;
+        }
+        match (&spec.command, &spec.url) {
+            (Some(_), None) => {}
+            (None, Some(url)) => {
+                let is_web = ["https://", "http://", "${"].iter().any(|start| url.trim().starts_with(start));
+                return if is_web { Ok(Some(spec)) } else { Err(format!("this is no address of a server: {url:?}")) };
+            }
+            _ => return Err("a server has either a `command` or a `url`".to_owned()),
+        }
+        let absolute = |path: &mut PathBuf| {
+            if !vars::has_any(&path.to_string_lossy()) {
+                *path = folder.join(&*path).components().collect();
+            }
+        };
+        spec.command.as_mut().filter(|command| command.components().count() > 1).map(absolute);
+        spec.cwd.as_mut().map(absolute);
+        spec.cwd.get_or_insert_with(|| folder.clone());
+        let SandboxSpec { read, write, .. } = &mut spec.sandbox;
+        read.iter_mut().chain(write).for_each(absolute);
+        if !has_sandbox {
+            let named =
+                spec.args.iter().map(|word| Path::new(&**word)).filter(|path| path.is_absolute() && path.is_dir());
+            spec.sandbox.write = named.map(Path::to_owned).collect();
+            spec.sandbox.network = true;
+        }
+        Ok(Some(spec))
+    }
+
+    /// Tells of fields that are not heeded.
+    fn unknown<'k>(
+        &mut self,
+        server: Option<&str>,
+        keys: impl Iterator<Item = &'k String>,
+        is_known: impl Fn(&str) -> bool,
+    ) {
+        let whose = server.map(|name| format!("{name}: ")).unwrap_or_default();
+        for key in keys.filter(|key| !is_known(key) && !SILENT.contains(&key.as_str())) {
+            let near =
+                nearest(key, FIELDS.into_iter().chain(SERVERS)).map(|near| format!("; hint: the nearest is `{near}`"));
+            self.findings.push(format!("{whose}the field `{key}` is not heeded{}", near.unwrap_or_default()));
+        }
+    }
+}
+
+/// Puts the words of others for variables into ours, and makes texts of numbers and truth values where others take them.
+fn translated(value: &mut Value, folder: &Path) -> Result<(), String> {
+    match value {
+        Value::String(text) => {
+            if text.contains("${input:") {
+                return Err("it asks for an input, as only VS Code does, hint: name a variable of the environment, as `${NAME}`".to_owned());
+            }
+            *text = text.replace("${env:", "${").replace("${workspaceFolder}", &folder.to_string_lossy());
+            Ok(())
+        }
+        Value::Array(items) => items.iter_mut().try_for_each(|item| translated(item, folder)),
+        Value::Object(map) => map.values_mut().try_for_each(|item| translated(item, folder)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+/// True if a file belongs to somebody who is neither this user nor root.
+#[cfg(unix)]
+fn is_strange(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.uid() != 0 && found.uid() != rustix::process::geteuid().as_raw()
+}
+
+fn invalid(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::Invalid, format!("{}: {why}", path.display()))
+}
