@@ -186,7 +186,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     text += &line("tools", &seen.count().to_string());
     for tool in seen.tools.iter() {
         let spec = tool.spec();
-        let about = spec.description.lines().next().unwrap_or_default();
+        let about = spec.decl.description.lines().next().unwrap_or_default();
         text += &format!("  {}{}: {}\n", spec.name(), hints(&spec.hints), plain::line(about));
     }
     prompts.iter().for_each(|it| text += &line("prompt", &usage(&found.name, it)));
@@ -222,7 +222,7 @@ fn tool_json(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name().as_str(),
         "title": spec.title,
-        "description": &*spec.description,
+        "description": &*spec.decl.description,
         "reads_only": reads_only,
         "destructive": destructive,
         "idempotent": idempotent,

@@ -24,6 +24,9 @@ mod programs;
 #[cfg(all(feature = "shell", target_os = "linux"))]
 #[path = "engine/ruled.rs"]
 mod ruled;
+#[cfg(feature = "mcp")]
+#[path = "engine/servers.rs"]
+mod servers;
 #[path = "engine/stage.rs"]
 mod stage;
 #[path = "engine/stubborn.rs"]

@@ -22,8 +22,8 @@ pub(crate) struct Taught {
     #[arg(long = "skills", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
 
-    /// Uses what came with the directory: the skills in .adjutant/skills, the agents in .adjutant/agents, and what
-    /// .adjutant/rules allows.
+    /// Uses what came with the directory: the skills in .adjutant/skills, the agents in .adjutant/agents, the servers of
+    /// .mcp.json, and what .adjutant/rules allows.
     ///
     /// They speak to the model with your voice: read them before you trust them. Without it they are only listed.
     #[arg(long)]

@@ -44,7 +44,7 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "none|all|HOST[,HOST…]", default_value = "none", value_parser = network)]
     pub(crate) network: Network,
 
-    /// Uses what came with the directory: its skills, its agents, and what its rules allow.
+    /// Uses what came with the directory: its skills, its agents, its servers, and what its rules allow.
     #[arg(long)]
     pub(crate) trust: bool,
 

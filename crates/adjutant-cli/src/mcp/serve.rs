@@ -1,6 +1,6 @@
 //! `adjutant mcp serve`: the agent of a manifest, for clients of the protocol.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use adjutant::{
     mcp::{HttpOptions, McpHost},
@@ -45,7 +45,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     };
     let about = if description.is_empty() { format!("Asks the agent {name}.").into() } else { description };
     let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
-    let host = McpHost::new(name.clone()).agent(name, about, agent).journal(engine.sessions().journal());
+    let host = McpHost::new(name.clone()).agent(name, about, agent).journal(Arc::clone(engine.sessions().journal()));
     let host = host.key_file(key).map_err(failed)?;
     let Some(address) = args.http else {
         host.serve_stdio().await.map_err(failed)?;
@@ -55,7 +55,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
         let problem = Problem::new(Exit::Usage, format!("this is no address of this machine alone: {address}"));
         return Err(problem.hint("say 127.0.0.1:PORT"));
     }
-    let listener = tokio::net::TcpListener::bind(address).await;
+    let listener = std::net::TcpListener::bind(address);
     let listener =
         listener.map_err(|error| Problem::new(Exit::Failed, format!("cannot listen at {address}")).cause(&error))?;
     let address = listener.local_addr().map_err(|error| Problem::new(Exit::Failed, "cannot listen").cause(&error))?;

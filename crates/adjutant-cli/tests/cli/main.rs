@@ -10,6 +10,8 @@ mod failures;
 mod init;
 mod input;
 mod manifest;
+#[cfg(unix)]
+mod mcp;
 mod models;
 mod offline;
 mod replay;

@@ -173,7 +173,8 @@ impl EngineBuilder {
             middleware,
             skills: self.skills,
             holder: self.holder,
-            secrets: credentials.iter().map(|(_, value)| value.into()).collect(),
+            // A variable of a server may be any word.
+            secrets: credentials.iter().map(|(_, value)| value).filter(|it| it.len() >= 6).map(Arc::from).collect(),
         };
         let tooling = Tooling::new(manifest, store, given)?;
         let mut members = Vec::with_capacity(manifest.agents.len());

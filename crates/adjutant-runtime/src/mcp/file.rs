@@ -214,7 +214,10 @@ impl McpFile {
         };
         spec.command.as_mut().filter(|command| command.components().count() > 1).map(absolute);
         spec.cwd.as_mut().map(absolute);
-        spec.cwd.get_or_insert_with(|| folder.clone());
+        // That of a user belongs to no folder. In one of a folder, words that are relative mean files there: it is part of what is trusted.
+        if self.path.file_name().is_some_and(|name| name == FILE_NAME) {
+            spec.cwd.get_or_insert_with(|| folder.clone());
+        }
         let SandboxSpec { read, write, .. } = &mut spec.sandbox;
         read.iter_mut().chain(write).for_each(absolute);
         if !has_sandbox {
