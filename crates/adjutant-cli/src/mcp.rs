@@ -187,6 +187,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     for tool in seen.tools.iter() {
         let spec = tool.spec();
         let about = spec.decl.description.lines().next().unwrap_or_default();
+        let about = about.split_once(". ").map_or(about, |(first, _)| first);
         text += &format!("  {}{}: {}\n", spec.name(), hints(&spec.hints), plain::line(about));
     }
     prompts.iter().for_each(|it| text += &line("prompt", &usage(&found.name, it)));

@@ -18,6 +18,7 @@ mod redirect;
 mod sample;
 mod prompts;
 mod resources;
+mod sample;
 #[cfg(feature = "server")]
 #[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
 mod serve;

@@ -76,7 +76,10 @@ fn file_that_is_wrong_or_hostile_is_told_and_starts_nothing() {
         (one(json!({ "url": "file:///etc/passwd" })), "this is no address of a server"),
         (one(json!({ "command": "x", "args": [1] })), "invalid type"),
         (one(json!({ "command": "x", "args": ["${A"] })), "a variable does not end"),
-        (one(json!({ "command": "x", "env": { "T": "${input:token}" } })), "it asks for an input, as only VS Code does"),
+        (
+            one(json!({ "command": "x", "env": { "T": "${input:token}" } })),
+            "it asks for an input, as only VS Code does",
+        ),
         (one(json!({ "command": "x", "comand": "y" })), "`comand` is not heeded; hint: the nearest is `command`"),
         (one(json!({ "command": "x", "timeout": 5000 })), "`timeout` is not heeded"),
         (one(json!({ "command": "x", "disabled": true })), "a: it is disabled"),
@@ -109,7 +112,15 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
     let place = Place::new();
     let before = "{\n    \"mcpServers\": {\n        \"other\": {\"command\": \"no-such-tool\", \"x\": 1}\n    },\n    \"z\": [1,2]\n}\n";
     place.write("work/.mcp.json", before);
-    let add = ["mcp", "add", "docs", "--url", "https://mcp.example.org/mcp", "--header", "Authorization=Bearer ${DOCS_TOKEN}"];
+    let add = [
+        "mcp",
+        "add",
+        "docs",
+        "--url",
+        "https://mcp.example.org/mcp",
+        "--header",
+        "Authorization=Bearer ${DOCS_TOKEN}",
+    ];
     let seen = place.see(&add);
     assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "added docs to ./.mcp.json\n"), "{seen:#?}");
     let docs = "\n        \"docs\": {\n            \"type\": \"http\",\n            \"url\": \"https://mcp.example.org/mcp\",\n            \
@@ -118,7 +129,10 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
     assert_eq!(place.file(), before.replace(other, &format!("{other},{docs}")));
     let again = place.see(&add);
     assert_eq!(again.code, Some(2), "{again:#?}");
-    assert!(again.stderr.contains("there is a server docs already\nhint: `adjutant mcp remove docs` first"), "{again:#?}");
+    assert!(
+        again.stderr.contains("there is a server docs already\nhint: `adjutant mcp remove docs` first"),
+        "{again:#?}"
+    );
     // What stood there was not trusted, and adding to it does not change that.
     let listed = place.see(&["mcp", "list"]);
     let rows: Vec<Vec<&str>> = listed.stdout.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
@@ -163,7 +177,13 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     assert!(added.stderr.contains("in its sandbox it changes its directory, has no network"), "{added:#?}");
     let tried = place.see(&["mcp", "test", "crew"]);
     assert_eq!(tried.code, Some(0), "{tried:#?}");
-    for line in ["server    helper ", "revision  2026-07-28", "tools     1", "  crew_helper", ": Knows the birds of this folder."] {
+    for line in [
+        "server    helper ",
+        "revision  2026-07-28",
+        "tools     1",
+        "  crew_helper",
+        ": Knows the birds of this folder.",
+    ] {
         assert!(tried.stdout.contains(line), "{line}: {tried:#?}");
     }
     let listed = place.see(&["mcp", "list", "--json"]).events();
@@ -189,7 +209,10 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     let mut command = place.command(&["run", "Hi", "--retries", "0", "-m", Vendor::Anthropic.model()]);
     command.envs(Vendor::Anthropic.variables(&server));
     let seen = seen(command);
-    assert!(seen.stderr.contains("mcp: ./.mcp.json: warning: nobody trusts its servers: 1 not used; hint: "), "{seen:#?}");
+    assert!(
+        seen.stderr.contains("mcp: ./.mcp.json: warning: nobody trusts its servers: 1 not used; hint: "),
+        "{seen:#?}"
+    );
     let first = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
     assert!(!first.contains("crew_"), "{first}");
 }

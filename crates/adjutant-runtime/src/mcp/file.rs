@@ -194,6 +194,8 @@ impl McpFile {
         if is_taken && !own.contains_key("prefix") {
             own.insert("prefix".to_owned(), format!("mcp_{of_name}").into());
         }
+        // The first start of many fetches them from the network.
+        own.entry("timeout").or_insert_with(|| "60s".into());
         let has_sandbox = own.contains_key("sandbox");
         let mut spec: ServerSpec = serde_json::from_value(Value::Object(own)).map_err(|error| error.to_string())?;
         for text in spec.texts() {

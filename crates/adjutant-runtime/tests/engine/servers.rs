@@ -6,31 +6,50 @@ use std::sync::{
 };
 
 use adjutant_agent::Outcome;
-use adjutant_llm::CallResult;
-use adjutant_mcp::{HttpOptions, McpHost};
-use adjutant_runtime::{Credentials, ErrorKind};
+use adjutant_llm::{CallResult, Content, Script};
+use adjutant_mcp::{HttpOptions, McpHost, ServedResource};
+use adjutant_runtime::{Credentials, ErrorKind, mcp::ServerPlace};
 use adjutant_tool::{Answer, CallContext, Replay, ToolHints, ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, calls, lead, one, preview, result, run, tools, with};
 
 /// A server that counts its calls, at an address that wants a token.
-async fn server() -> (String, Arc<AtomicUsize>) {
+async fn server(has_resources: bool) -> (String, Arc<AtomicUsize>) {
     let called = Arc::new(AtomicUsize::new(0));
     let tool = |name: &str| {
         let called = Arc::clone(&called);
         let spec = ToolSpec::new(name, "Looks.", json!({ "type": "object", "properties": {} }));
-        let spec = ToolSpec { replay: Replay::Pure, hints: ToolHints { reads_only: Some(true), ..ToolHints::default() }, ..spec };
+        let spec = ToolSpec {
+            replay: Replay::Pure,
+            hints: ToolHints { reads_only: Some(true), ..ToolHints::default() },
+            ..spec
+        };
         tool_fn(spec, move |_: Value, _: CallContext| {
             called.fetch_add(1, Ordering::SeqCst);
             async { Ok(CallResult::ok("a heron")) }
         })
     };
+    let greet =
+        ToolSpec::new("greet", "Greets.", json!({ "type": "object", "properties": { "who": { "type": "string" } } }));
+    let greet =
+        tool_fn(
+            greet,
+            |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("Hello, {}!", args["who"]))) },
+        );
     let host = McpHost::new("birds").tools(Tools::new("birds").tool(tool("look")).tool(tool("peek")));
+    let host = host.prompts(Tools::new("prompts").tool(greet));
+    let host = if has_resources { host.resource(notes()) } else { host };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { host.serve_http(listener, HttpOptions::with_token("very-secret")).await });
     (format!("http://{address}/mcp"), called)
+}
+
+/// What birds do, each at an address of its own.
+fn notes() -> ServedResource {
+    let notes = ServedResource::new("notes:///{bird}", "notes", |_| async { Ok(Content::text("Herons stand.")) });
+    notes.description("What herons do.").media_type("text/plain")
 }
 
 /// A manifest whose one agent has the server, with these fields of the server and of the agent.
@@ -47,7 +66,7 @@ fn token() -> Credentials {
 
 #[tokio::test]
 async fn tool_of_a_server_waits_for_a_word_unless_the_server_is_believed() {
-    let (url, called) = server().await;
+    let (url, called) = server(false).await;
     for (fields, rules, waits) in [
         (json!({}), json!({}), true),
         (json!({ "trusted": true }), json!({}), false),
@@ -63,7 +82,11 @@ async fn tool_of_a_server_waits_for_a_word_unless_the_server_is_believed() {
             Outcome::Paused { pauses } => pauses.clone(),
             _ => Vec::new(),
         };
-        assert_eq!((pauses.len(), called.load(Ordering::SeqCst) - before), if waits { (1, 0) } else { (0, 1) }, "{fields} {rules}");
+        assert_eq!(
+            (pauses.len(), called.load(Ordering::SeqCst) - before),
+            if waits { (1, 0) } else { (0, 1) },
+            "{fields} {rules}"
+        );
         if let Some(pause) = pauses.first() {
             let ran = lead(&engine).resume(vec![pause.answered(Answer::approve())]).await.expect("it goes on");
             assert_eq!(result(&ran, 0), "a heron", "{fields} {rules}");
@@ -73,7 +96,7 @@ async fn tool_of_a_server_waits_for_a_word_unless_the_server_is_believed() {
 
 #[tokio::test]
 async fn server_gives_the_tools_that_are_named_under_their_prefix() {
-    let (url, _) = server().await;
+    let (url, _) = server(false).await;
     for (fields, toolbox, expect) in [
         (json!({}), json!("birds"), &["birds_look", "birds_peek"][..]),
         (json!({ "prefix": "b_", "tools": ["look"] }), json!("birds"), &["b_look"]),
@@ -102,4 +125,37 @@ async fn engine_is_refused_when_a_server_cannot_be_meant() {
     }
     let error = stage.wrong(one(json!({ "toolboxes": ["birds"] }))).await;
     assert!(error.to_string().contains("names a toolbox that there is not: birds"), "{error}");
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read_by_tools_and_prompts_are_said() {
+    let (url, _) = server(true).await;
+    let script = [
+        Script::new().call("birds_list_resources", json!({})),
+        Script::new().call("birds_read_resource", json!({ "uri": "notes:///heron" })),
+        Script::new().call("birds_read_resource", json!({ "uri": "file:///etc/passwd" })),
+        Script::new().text("Done."),
+    ];
+    let stage = Stage::new(script);
+    let builder = stage.builder(manifest(&url, json!({ "trusted": true }), json!({}))).credentials(token());
+    let engine = builder.build().await.expect("it is right");
+    assert_eq!(
+        tools(&preview(&engine).await),
+        ["birds_look", "birds_peek", "birds_list_resources", "birds_read_resource"]
+    );
+    let ran = run(&engine).await;
+    assert_eq!(result(&ran, 0), "form: notes:///{bird} (notes, text/plain): What herons do.");
+    assert_eq!(result(&ran, 1), "[resource notes:///heron]\nHerons stand.");
+    assert!(!result(&ran, 2).contains("root:"), "{}", result(&ran, 2));
+    let place = ServerPlace::new(stage.folder.path(), stage.folder.path().join("homes"));
+    let spec = engine.resolved().manifest.mcp.servers["birds"].clone();
+    let server = place.server("birds", &spec, |_| Some("very-secret".to_owned())).expect("it is right");
+    assert!(!format!("{server:?}").contains("very-secret"), "{server:?}");
+    let about = server.about().await.expect("it answers");
+    assert_eq!((&*about.revision, about.has_resources, about.has_prompts), ("2026-07-28", true, true));
+    let prompts = server.prompts().await.expect("it has some");
+    assert_eq!(prompts.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["greet"]);
+    let said = server.prompt("greet", [("who".to_owned(), "heron".to_owned())].into()).await.expect("it is known");
+    assert_eq!(said.iter().filter_map(|part| part.as_text()).collect::<Vec<_>>(), ["Hello, \"heron\"!"]);
+    assert!(server.prompt("no", [].into()).await.is_err());
 }

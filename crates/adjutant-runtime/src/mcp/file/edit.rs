@@ -119,17 +119,18 @@ fn inserted(
     let indent = unit.repeat(depth);
     let key = Value::from(name).to_string();
     let member = format!("\n{indent}{key}: {}", pretty(value, unit).replace('\n', &format!("\n{indent}")));
-    let mut text = text.to_owned();
-    match members.0.last() {
+    let (range, new) = match members.0.last() {
         Some((_, last)) => {
-            let at = start(&text, last.get()) + last.get().len();
-            text.insert_str(at, &format!(",{member}"));
+            let at = start(text, last.get()) + last.get().len();
+            (at..at, format!(",{member}"))
         }
         None => {
-            let at = start(&text, object);
-            text.replace_range(at..at + object.len(), &format!("{{{member}\n{}}}", unit.repeat(depth - 1)));
+            let at = start(text, object);
+            (at..at + object.len(), format!("{{{member}\n{}}}", unit.repeat(depth - 1)))
         }
-    }
+    };
+    let mut text = text.to_owned();
+    text.replace_range(range, &new);
     whole(text)
 }
 
