@@ -11,7 +11,7 @@ use std::{
 };
 
 use adjutant_core::{
-    Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
+    Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped, Work,
 };
 use adjutant_llm::ThreadId;
 use tokio::sync::{Notify, oneshot};
@@ -29,6 +29,8 @@ pub(crate) struct Writer {
 
 struct WriterShared {
     name: LogId,
+    /// The thread of the first agent, whose runs are those of the log.
+    root: ThreadId,
     /// Never held over an await: while one thread saves, others number their records, and the next save takes all.
     state: Mutex<State>,
     /// Told whenever a lease of the log ends.
@@ -107,7 +109,7 @@ struct Lease {
 
 impl Writer {
     /// The writer of an owned log.
-    pub(crate) fn new(log: Box<dyn Log>, name: LogId) -> Self {
+    pub(crate) fn new(log: Box<dyn Log>, name: LogId, root: ThreadId) -> Self {
         let seq = log.head().seq;
         let state = State {
             log: Some(log),
@@ -121,6 +123,7 @@ impl Writer {
         };
         let shared = WriterShared {
             name,
+            root,
             state: Mutex::new(state),
             free: Notify::new(),
             newest: Arc::new(AtomicU64::new(seq.0)),
@@ -178,6 +181,18 @@ impl Writer {
             } else {
                 lease.append(records, flush).await?
             }
+        }
+    }
+
+    /// Tells the journal that the run waits; nothing is lost if it is not told: the run is looked after once more.
+    pub(crate) async fn parks(&self, work: Work) -> Result<(), JournalError> {
+        let Ok(mut lease) = self.lease().await else { return Ok(()) };
+        match &mut lease.log {
+            Some(log) => {
+                log.mark(work);
+                log.append(&[], Flush::Lazy).await.map(drop)
+            }
+            None => Ok(()),
         }
     }
 
@@ -309,6 +324,9 @@ impl Lease {
     /// Appends records that were taken out of the state.
     async fn append(mut self, records: Vec<Arc<Stamped>>, flush: Flush) -> Result<(), Error> {
         let Some(log) = &mut self.log else { return Err(given_back()) };
+        if let Some(work) = Work::after(&records, &self.shared.root) {
+            log.mark(work);
+        }
         self.appends = true;
         let appended = log.append(&records, flush).await;
         self.appends = false;
@@ -440,7 +458,7 @@ mod tests {
     #[tokio::test]
     async fn records_of_others_are_saved_as_one_group_and_shown_in_order_while_one_saves() {
         let (log, shown) = (Slow::default(), Arc::default());
-        let writer = Writer::new(Box::new(log.clone()), "log".into());
+        let writer = Writer::new(Box::new(log.clone()), "log".into(), "t".into());
         let _share = writer.share();
         let now = Some(Flush::Now);
         let [mut first, mut second, mut lazy, mut last] =
@@ -460,7 +478,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_saved_after_an_append_that_failed() {
         let (log, shown) = (Slow::default(), Arc::default());
-        let writer = Writer::new(Box::new(log.clone()), "log".into());
+        let writer = Writer::new(Box::new(log.clone()), "log".into(), "t".into());
         log.fails.store(true, Ordering::SeqCst);
         log.go.notify_one();
         commit(&writer, &shown, Some(Flush::Now)).await.expect_err("the disk is full");

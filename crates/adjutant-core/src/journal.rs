@@ -1,6 +1,7 @@
 //! The storage of logs. A journal stores bytes by log and number; it knows nothing of the meaning of records.
 
 mod attachment;
+mod due;
 mod error;
 mod memory;
 mod meta;
@@ -18,6 +19,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
 pub use attachment::Attachment;
+pub use due::{Backlog, DueLog, DueWork, MAX_LOST_OWNERS, Work};
 pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
 pub use meta::{LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark, SessionMeta};
@@ -221,6 +223,11 @@ pub trait Log: Send + fmt::Debug {
     /// `Fenced` if another owner has taken over, `Corrupt` if the batch does not follow the head, `Invalid` if a record
     /// is too large, `Io` if the storage failed: the log may hold the batch then or not, and must be owned again.
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError>;
+
+    /// Sets the work that the log holds; it is stored with the next append, in one write. Not kept by default.
+    fn mark(&mut self, work: Work) {
+        let _ = work;
+    }
 
     /// Returns the number of records that are worth a fold that is kept beside the log; `None` if a fold would save
     /// nothing.

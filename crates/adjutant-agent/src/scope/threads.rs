@@ -68,16 +68,16 @@ pub(crate) struct KnownThread {
 }
 
 impl SessionWriter {
-    /// The writer of an owned log, of which these threads are known.
+    /// The writer of an owned log of this name and first thread, of which these threads are known.
     pub(crate) fn new(
         log: Box<dyn Log>,
-        name: LogId,
+        (name, root): (LogId, ThreadId),
         journal: &Arc<dyn Journal>,
         threads: Threads,
         open: OpenChild,
     ) -> Self {
         let shared = KnownLog { journal: Arc::clone(journal), threads: Mutex::new(threads), open };
-        Self { writer: Writer::new(log, name), shared: Arc::new(shared) }
+        Self { writer: Writer::new(log, name, root), shared: Arc::new(shared) }
     }
 
     /// The records of the log, from its first one; what waits to be saved is not among them.

@@ -35,7 +35,8 @@ impl LocalExecutor {
     /// An executor that performs with this setup and records in this log. Nobody sees its events.
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
         let journal: Arc<dyn Journal> = Arc::new(Lent);
-        let writer = SessionWriter::new(log, LogId("".into()), &journal, Threads::default(), Session::of_child);
+        let names = (LogId("".into()), setup.who.thread.clone());
+        let writer = SessionWriter::new(log, names, &journal, Threads::default(), Session::of_child);
         Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
     }
 }

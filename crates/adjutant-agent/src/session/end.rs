@@ -219,6 +219,11 @@ impl DriveSetup<'_> {
                 if self.start.setup.within.is_none() {
                     // What was posted belongs to the log: only its owner's thread says what was heeded.
                     self.core.forget(&writer).await;
+                    if matches!(result.outcome, Outcome::Paused { .. })
+                        && let Err(error) = writer.parks(self.core.run.waiting().parked()).await
+                    {
+                        tracing::warn!(%error, "the journal was not told that the run waits");
+                    }
                 }
                 Some(writer)
             }

@@ -52,7 +52,8 @@ impl Core {
         }
         let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
         (self.run, self.events, self.kept, self.is_reopened) = (fold.run, Some(fold.events), fold.kept, true);
-        Ok((SessionWriter::new(log, id.clone(), journal, fold.threads, Session::of_child), fold.told))
+        let names = (id.clone(), start.setup.who.thread.clone());
+        Ok((SessionWriter::new(log, names, journal, fold.threads, Session::of_child), fold.told))
     }
 
     /// Ends a run that the program before this one, or a runtime that was shut down, has left open: it was lost.

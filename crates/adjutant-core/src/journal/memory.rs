@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use adjutant_llm::{SystemWorld, World};
@@ -11,8 +12,8 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::{
-    Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner,
-    Post, PostNo, PostStream, Posted, RecordStream, SessionMeta,
+    Backlog, DueLog, DueWork, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
+    LogPage, LogQuery, MAX_LOST_OWNERS, Owner, Post, PostNo, PostStream, Posted, RecordStream, SessionMeta, Work,
 };
 use crate::{journal::Stamped, number::Seq};
 
@@ -24,6 +25,8 @@ const MAX_POSTS: usize = 10_000;
 pub struct MemoryJournal {
     logs: Arc<Mutex<BTreeMap<LogId, Arc<Mutex<StoredLog>>>>>,
     world: Arc<dyn World>,
+    /// Told when a log may have become due.
+    due: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -37,6 +40,11 @@ struct StoredLog {
     folded: Option<Folded>,
     posts: VecDeque<Posted>,
     newest_post: watch::Sender<PostNo>,
+    work: Work,
+    /// Why nobody drives it, if so.
+    aside: Option<Arc<str>>,
+    /// The owners in a row that took the log while its run was open.
+    takers: u16,
 }
 
 /// The holder of a log, as long as the value lives.
@@ -52,7 +60,9 @@ struct MemoryLog {
     epoch: Epoch,
     seq: Seq,
     kept: Arc<Mutex<StoredLog>>,
-    _held: Arc<()>,
+    mark: Option<Work>,
+    due: watch::Sender<()>,
+    held: Option<Arc<()>>,
 }
 
 impl MemoryJournal {
@@ -62,6 +72,15 @@ impl MemoryJournal {
         Self { world: Arc::new(world), ..self }
     }
 
+    /// Gives a log to an owner that may have it.
+    fn take(&self, log: &LogId, of: &mut StoredLog, kept: Arc<Mutex<StoredLog>>, owner: &Owner) -> Box<dyn Log> {
+        let held = Arc::new(());
+        of.epoch.0 += 1;
+        of.owner = Some(MemoryHolder { owner: Arc::clone(&owner.id), held: Arc::downgrade(&held) });
+        let (epoch, seq) = (of.epoch, Seq(of.records.len() as u64));
+        Box::new(MemoryLog { id: log.clone(), epoch, seq, kept, mark: None, due: self.due.clone(), held: Some(held) })
+    }
+
     fn log(&self, log: &LogId) -> Result<Arc<Mutex<StoredLog>>, JournalError> {
         lock(&self.logs).get(log).cloned().ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
     }
@@ -69,7 +88,7 @@ impl MemoryJournal {
 
 impl Default for MemoryJournal {
     fn default() -> Self {
-        Self { logs: Arc::default(), world: Arc::new(SystemWorld) }
+        Self { logs: Arc::default(), world: Arc::new(SystemWorld), due: watch::Sender::default() }
     }
 }
 
@@ -85,6 +104,9 @@ impl StoredLog {
             folded: None,
             posts: VecDeque::new(),
             newest_post: watch::Sender::default(),
+            work: Work::Idle,
+            aside: None,
+            takers: 0,
         }
     }
 
@@ -98,6 +120,7 @@ impl StoredLog {
             updated_ms: self.updated_ms,
             head: Seq(self.records.len() as u64),
             is_owned: self.owner().is_some(),
+            work: Some(self.aside.clone().map_or_else(|| self.work.clone(), |why| Work::Aside { why })),
             about: self.about.clone(),
             ..LogInfo::new(log.clone(), self.created_ms)
         }
@@ -110,18 +133,12 @@ impl Journal for MemoryJournal {
         log.check()?;
         let made = || Arc::new(Mutex::new(StoredLog::new(self.world.now_ms())));
         let kept = Arc::clone(lock(&self.logs).entry(log.clone()).or_insert_with(made));
-        let held = Arc::new(());
-        let (epoch, seq) = {
-            let mut kept = lock(&kept);
-            let known = kept.owner().filter(|known| *known != &owner.id && !owner.takes_over);
-            if let Some(known) = known {
-                return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(known), ..Default::default() }));
-            }
-            kept.epoch.0 += 1;
-            kept.owner = Some(MemoryHolder { owner: Arc::clone(&owner.id), held: Arc::downgrade(&held) });
-            (kept.epoch, Seq(kept.records.len() as u64))
-        };
-        Ok(Box::new(MemoryLog { id: log.clone(), epoch, seq, kept, _held: held }))
+        let mut of = lock(&kept);
+        let known = of.owner().filter(|known| *known != &owner.id && !owner.takes_over);
+        if let Some(known) = known {
+            return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(known), ..Default::default() }));
+        }
+        Ok(self.take(log, &mut of, Arc::clone(&kept), owner))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
@@ -144,6 +161,7 @@ impl Journal for MemoryJournal {
         let no = PostNo(kept.newest_post.borrow().0 + 1);
         kept.posts.push_back(Posted { no, post });
         kept.newest_post.send_replace(no);
+        self.due.send_replace(());
         Ok(no)
     }
 
@@ -229,6 +247,7 @@ impl Log for MemoryLog {
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
+        let mark = self.mark.take();
         let mut kept = self.kept()?;
         let follows = (self.seq.0 + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq);
         if !follows {
@@ -240,9 +259,17 @@ impl Log for MemoryLog {
             // A clock may go backwards.
             kept.updated_ms = kept.updated_ms.max(newest.at_ms);
         }
+        if let Some(work) = mark {
+            kept.takers *= u16::from(work == Work::Open);
+            kept.work = work;
+        }
         drop(kept);
         self.seq.0 += batch.len() as u64;
         Ok(self.head())
+    }
+
+    fn mark(&mut self, work: Work) {
+        self.mark = Some(work);
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
@@ -263,6 +290,94 @@ impl MemoryLog {
     fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
         if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::of_log(JournalErrorKind::Fenced, &self.id)) }
+    }
+}
+
+impl Drop for MemoryLog {
+    fn drop(&mut self) {
+        self.held = None;
+        if lock(&self.kept).work == Work::Open {
+            self.due.send_replace(());
+        }
+    }
+}
+
+impl StoredLog {
+    /// True if the log is due, whoever owns it.
+    fn is_due(&self, now_ms: u64) -> bool {
+        let is_time = match &self.work {
+            Work::Open => true,
+            Work::Parked { until_ms, .. } => until_ms.is_some_and(|until_ms| until_ms <= now_ms),
+            Work::Idle | Work::Aside { .. } => false,
+        };
+        self.aside.is_none() && (is_time || !self.posts.is_empty())
+    }
+}
+
+#[async_trait]
+impl DueWork for MemoryJournal {
+    async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
+        let now_ms = self.world.now_ms();
+        let mut found: Vec<_> = lock(&self.logs).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
+        found.retain(|(_, kept)| {
+            let mut kept = lock(kept);
+            let is_free = kept.owner().is_none() && kept.is_due(now_ms);
+            let is_lost = is_free && kept.work == Work::Open && kept.takers >= MAX_LOST_OWNERS;
+            if is_lost {
+                kept.aside = Some(format!("{MAX_LOST_OWNERS} owners in a row left its run open").into());
+            }
+            is_free && !is_lost
+        });
+        found.sort_by_key(|(_, kept)| lock(kept).updated_ms);
+        let mut due = Vec::new();
+        for (id, kept) in found {
+            let mut of = lock(&kept);
+            // Somebody may have taken it since.
+            if due.len() == most || of.owner().is_some() {
+                continue;
+            }
+            let info = of.info(&id);
+            of.takers += u16::from(of.work == Work::Open);
+            due.push(DueLog { info, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
+        }
+        Ok(due)
+    }
+
+    async fn until_due(&self) {
+        // It ends with the journal, which is borrowed here.
+        let _ = self.due.subscribe().changed().await;
+    }
+
+    async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
+        lock(&*self.log(log)?).aside = Some(why.into());
+        Ok(())
+    }
+
+    async fn retry(&self, log: &LogId) -> Result<bool, JournalError> {
+        let kept = self.log(log)?;
+        let mut kept = lock(&kept);
+        kept.takers = 0;
+        let was_aside = kept.aside.take().is_some();
+        self.due.send_replace(());
+        Ok(was_aside)
+    }
+
+    async fn backlog(&self) -> Result<Backlog, JournalError> {
+        let (now_ms, mut told) = (self.world.now_ms(), Backlog::default());
+        for kept in lock(&self.logs).values() {
+            let kept = lock(kept);
+            if kept.aside.is_some() {
+                told.aside += 1;
+            } else if !kept.is_due(now_ms) {
+                told.parked += u64::from(matches!(kept.work, Work::Parked { .. }));
+            } else if kept.owner().is_some() {
+                told.at_work += 1;
+            } else {
+                let since = Duration::from_millis(now_ms.saturating_sub(kept.updated_ms));
+                (told.due, told.oldest) = (told.due + 1, told.oldest.max(Some(since)));
+            }
+        }
+        Ok(told)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::LogId;
+use super::{LogId, Work};
 use crate::number::Seq;
 
 /// The most bytes that the name of a log may have.
@@ -26,6 +26,9 @@ pub struct LogInfo {
     pub bytes: u64,
     /// True if an owner has it now.
     pub is_owned: bool,
+    /// The work that it holds; `None` if the journal does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
     /// The description that others gave of it.
     pub about: SessionMeta,
 }
@@ -96,6 +99,7 @@ impl LogInfo {
             head: Seq(0),
             bytes: 0,
             is_owned: false,
+            work: None,
             about: SessionMeta::default(),
         }
     }

@@ -9,9 +9,13 @@ use adjutant_llm::{CallResult, Edit, Entry, FinishReason, Reply, Terminate, Tran
 
 use super::{Run, RunPause, Working};
 use crate::{
+    journal::Work,
     pause::{Answered, Pause, PauseId},
     record::Lane,
 };
+
+/// The most letters of what a parked run waits for.
+const MAX_PARKED_ON: usize = 200;
 
 /// A view of the waits of a run and of its next steps: read by its executor.
 #[derive(Debug, Clone, Copy)]
@@ -175,10 +179,25 @@ impl<'a> WaitView<'a> {
         current.limits.deadline_ms.is_some_and(|deadline| deadline <= at_ms)
     }
 
+    /// Returns what a run that parks waits for, and until when.
+    pub fn parked(self) -> Work {
+        let asked = || self.run.asked().map(|asked| &asked.pause);
+        let limits = self.run.current.as_ref().map(|current| &current.limits);
+        let deadline = limits.filter(|limits| limits.parked_counts).and_then(|limits| limits.deadline_ms);
+        let until_ms = asked().filter_map(|pause| pause.deadline_ms).chain(deadline).min();
+        let words = asked().map(|pause| first_line(&pause.ask.prompt)).collect::<Vec<_>>().join("; ");
+        Work::Parked { on: words.chars().take(MAX_PARKED_ON).collect::<String>().into(), until_ms }
+    }
+
     /// The pause at a place.
     pub fn pause(self, at: u32) -> Option<&'a Arc<Pause>> {
         self.run.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
     }
+}
+
+/// The first line of a text, without what does not show.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().filter(|it| !it.is_control()).collect()
 }
 
 impl Working {

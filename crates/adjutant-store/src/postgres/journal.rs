@@ -1,5 +1,6 @@
 //! Logs in PostgreSQL: one row for the head of each, one for each record, ordered by number alone.
 
+mod due;
 mod keeping;
 mod lease;
 mod log;
@@ -9,7 +10,7 @@ mod records;
 use std::{pin::pin, sync::Arc};
 
 use adjutant_core::{
-    Digest, Epoch, Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
+    Backlog, Digest, DueLog, DueWork, Epoch, Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
     Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use async_trait::async_trait;
@@ -65,7 +66,7 @@ impl PostgresJournal {
         let values = [&name as _, &owner_id as _, &lease as _, &genesis as _, &now as _, &about as _, &takes_over as _];
         let Some(row) = self.database.row(OWN, &values).await? else { return Ok(None) };
         let lease = Lease::new(&self.database, log, row.try_get(0)?, Epoch(unsigned(&row, 1)?));
-        Ok(Some(PostgresLog { lease, seq: Seq(unsigned(&row, 2)?), link: digest(&row, 3)?, is_broken: false }))
+        Ok(Some(PostgresLog::new(lease, Seq(unsigned(&row, 2)?), digest(&row, 3)?)))
     }
 
     /// Sees that the newest record is there and can be read.
@@ -155,5 +156,34 @@ impl Journal for PostgresJournal {
             Ok(Some(Folded { seq, format, bytes: Bytes::copy_from_slice(bytes) }))
         };
         folded.await.map_err(|fault: Fault| fault.journal(format_args!("read the fold of log {:?}", log.0)))
+    }
+}
+
+#[async_trait]
+impl DueWork for PostgresJournal {
+    async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
+        let (journal, owner) = (self.clone(), owner.clone());
+        // As in `own`: what it takes is given up at once if nobody waits any more.
+        let claimed = tokio::spawn(async move { journal.claim(&owner, most).await }).await.map_err(|error| {
+            let message = "cannot take due logs: the task that takes them ended early";
+            JournalError::new(JournalErrorKind::Io, message).with_source(error)
+        })?;
+        claimed.map_err(|fault| fault.journal("take due logs"))
+    }
+
+    async fn until_due(&self) {
+        self.woken().await;
+    }
+
+    async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
+        self.put_aside(log, why).await
+    }
+
+    async fn retry(&self, log: &LogId) -> Result<bool, JournalError> {
+        self.try_again(log).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, JournalError> {
+        self.numbers().await.map_err(|fault| fault.journal("count due logs"))
     }
 }

@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use super::{database::Database, fault::Fault};
 
 /// The statements that make each version from the one before; the first one is made from nothing.
-const VERSIONS: [&str; 1] = [include_str!("version_1.sql")];
+const VERSIONS: [&str; 2] = [include_str!("version_1.sql"), include_str!("version_2.sql")];
 
 /// The lock that those take who change tables.
 const LOCK: i64 = 0x6164_6a75_7461_6e74;

@@ -42,6 +42,9 @@ pub(super) struct Waiter {
     woken: watch::Receiver<()>,
 }
 
+/// The topic of logs that are due.
+pub(super) const DUE: &str = "d";
+
 /// The topic of the posts to a log.
 pub(super) fn posts(log: &str) -> String {
     topic('p', log)

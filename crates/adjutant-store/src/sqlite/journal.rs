@@ -1,6 +1,7 @@
 //! Sessions in SQLite: each method asks one of the parts below, off the caller's thread.
 
 mod append;
+mod due;
 mod inbox;
 mod log;
 mod own;
@@ -11,7 +12,7 @@ mod sessions;
 use std::sync::Arc;
 
 use adjutant_core::{
-    Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
+    Backlog, DueLog, DueWork, Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
     Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use adjutant_llm::World;
@@ -108,5 +109,49 @@ impl Journal for SqliteJournal {
         let id = log.clone();
         let read = self.store.read(move |db| read::folded(db, &id)).await;
         read.map_err(|fault| fault.journal(|| format!("cannot read the fold of log {:?}", log.0)))
+    }
+}
+
+#[async_trait]
+impl DueWork for SqliteJournal {
+    async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
+        let (owner, now_ms) = (owner.clone(), self.world.now_ms());
+        let failed = |fault: Fault| fault.journal(|| "cannot take due logs".to_owned());
+        let owners = Arc::clone(&self.store.owners);
+        if !self.store.read(move |db| due::is_any(db, &owners, now_ms)).await.map_err(failed)? {
+            return Ok(Vec::new());
+        }
+        let (owners, store) = (Arc::clone(&self.store.owners), Arc::clone(&self.store));
+        let claim = move |db: &rusqlite::Connection| due::claim(db, &owners, &owner, now_ms, most);
+        let taken = move |claimed: Vec<(LogInfo, own::Owned)>| {
+            let due = |(info, owned): (LogInfo, _)| {
+                let log = SqliteLog::new(Arc::clone(&store), info.log.clone(), owned);
+                DueLog { info, log: Box::new(log) }
+            };
+            claimed.into_iter().map(due).collect()
+        };
+        self.store.write_then(Order::lazy(), claim, taken).await.map_err(failed)
+    }
+
+    async fn until_due(&self) {
+        self.store.changes.listen(Topic::Posts).changed().await;
+    }
+
+    async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
+        let (id, why) = (log.clone(), why.to_owned());
+        let done = self.store.write(Order::now(), move |db| due::set_aside(db, &id, Some(&why))).await;
+        done.map(drop).map_err(|fault| fault.journal(|| format!("cannot set log {:?} aside", log.0)))
+    }
+
+    async fn retry(&self, log: &LogId) -> Result<bool, JournalError> {
+        let id = log.clone();
+        let done = self.store.write(Order::now(), move |db| due::set_aside(db, &id, None)).await;
+        done.map_err(|fault| fault.journal(|| format!("cannot drive log {:?} again", log.0)))
+    }
+
+    async fn backlog(&self) -> Result<Backlog, JournalError> {
+        let (owners, now_ms) = (Arc::clone(&self.store.owners), self.world.now_ms());
+        let read = self.store.read(move |db| due::backlog(db, &owners, now_ms)).await;
+        read.map_err(|fault| fault.journal(|| "cannot count due logs".to_owned()))
     }
 }

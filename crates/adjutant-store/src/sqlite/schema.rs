@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::fault::Fault;
 
 /// The statements that make each version of the tables from the one before.
-const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 /// Marks a database as ours: "ADJT".
 const APPLICATION: i64 = 0x4144_4a54;
 /// The longest time that a connection waits for another program that writes.

@@ -8,7 +8,7 @@ use adjutant_core::{
 };
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
-use super::{lease::is_owned, log::ATTACHMENTS};
+use super::{due, lease::is_owned, log::ATTACHMENTS};
 use crate::postgres::{
     database::Database,
     fault::Fault,
@@ -19,11 +19,19 @@ use crate::postgres::{
 /// The most bytes that may be said of a log.
 const MAX_ABOUT: usize = 1024 * 1024;
 
-const FIELDS: &str = concat!(
-    "select name, created_ms, updated_ms, seq, bytes, about, parent, parent_seq, ",
-    is_owned!(),
-    ", id, epoch from logs "
-);
+/// What is read of a log.
+macro_rules! fields {
+    () => {
+        concat!(
+            "name, created_ms, updated_ms, seq, bytes, about, parent, parent_seq, ",
+            $crate::postgres::journal::lease::is_owned!(),
+            ", logs.id, epoch, link, work, waits, until_ms, aside"
+        )
+    };
+}
+pub(super) use fields;
+
+const FIELDS: &str = concat!("select ", fields!(), " from logs ");
 
 const LISTED: &str = "where ($1::bytea is null or agent = $1) and ($2::bytea is null or $2 = any(labels)) \
     and ($3::bytea is null or parent = $3) and ($4::bigint is null or updated_ms >= $4) \
@@ -178,7 +186,7 @@ pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalE
 
 /// Reads the information in a row; a log that this program was about to give up before the row was read is not owned
 /// any more.
-fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
+pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;
     let mut about: SessionMeta = serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
@@ -192,6 +200,7 @@ fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     info.head = Seq(unsigned(row, 3)?);
     info.bytes = unsigned(row, 4)?;
     info.is_owned = row.try_get(8)? && !leaving.contains(&(row.try_get(9)?, row.try_get(10)?));
+    info.work = Some(due::work(row, 12)?);
     info.about = about;
     Ok(info)
 }

@@ -10,7 +10,7 @@ use std::{
 use adjutant_core::{Epoch, LogId};
 use tokio::{runtime::Handle, sync::watch, time};
 
-use crate::postgres::{database::Database, row::signed};
+use crate::postgres::{database::Database, row::signed, wake};
 
 /// The longest time that a request waits for a log that this program is about to give up.
 const LEAVE: Duration = Duration::from_secs(5);
@@ -29,7 +29,10 @@ const RENEW: &str = "update logs set until = clock_timestamp() + lease \
     from unnest($1::bigint[], $2::bigint[]) as held (id, epoch) \
     where logs.id = held.id and logs.epoch = held.epoch and logs.owner is not null";
 
-const LEAVE_LOG: &str = "update logs set owner = null, until = null where id = $1 and epoch = $2";
+/// Who waits for work is told only if there is some: a commit that notifies takes a lock of the whole database.
+const LEAVE_LOG: &str = "with given_up as ( \
+        update logs set owner = null, until = null where id = $1 and epoch = $2 returning due_ms \
+    ) select pg_notify($3, $4) from given_up where due_ms = 0";
 
 /// The leases of this program.
 #[derive(Default)]
@@ -105,7 +108,7 @@ impl Drop for Lease {
         let left = GiveUpGuard { database, ownership: (row, epoch) };
         // If no runtime is left, nobody renews the lease either.
         self.runtime.spawn(async move {
-            if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch]).await {
+            if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch, &left.database.channel(), &wake::DUE]).await {
                 tracing::warn!(%error, %log, "a log cannot be given up; it is free when its lease ends");
             }
         });

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped};
+use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped, Work};
 use async_trait::async_trait;
 
-use super::lease::Lease;
+use super::{due, lease::Lease};
 use crate::{
     folds::FOLD_EVERY,
     postgres::{fault::Fault, row::signed},
@@ -23,7 +23,10 @@ macro_rules! append {
         concat!(
             "with head as ( \
                 update logs set seq = $4, link = $5, updated_ms = greatest(updated_ms, $6), bytes = logs.bytes + $7, \
-                    until = clock_timestamp() + lease \
+                    until = clock_timestamp() + lease, work = coalesce($13, work), \
+                    waits = case when $13 is null then waits else $14 end, \
+                    until_ms = case when $13 is null then until_ms else $15 end, \
+                    lost = case when $13 <> 1 then 0 else lost end \
                 where id = $1 and epoch = $2 and seq = $3 returning id \
             ), kept as ( \
                 insert into records (log, seq, link, bytes, attached) \
@@ -42,13 +45,13 @@ macro_rules! append {
 const APPEND: &str = append!("");
 
 const APPEND_ATTACHED: &str = append!(
-    ", guard as materialized (select pg_advisory_xact_lock_shared($13) from head), \
+    ", guard as materialized (select pg_advisory_xact_lock_shared($16) from head), \
     large as ( \
         insert into attachments (digest, bytes) select new.digest, new.bytes \
-        from guard, unnest($14::bytea[], $15::bytea[]) as new (digest, bytes) on conflict do nothing \
+        from guard, unnest($17::bytea[], $18::bytea[]) as new (digest, bytes) on conflict do nothing \
     ), linked as ( \
         insert into attached (log, seq, place, digest) select head.id, new.seq, new.place, new.digest \
-        from head, unnest($16::bigint[], $17::int[], $18::bytea[]) as new (seq, place, digest) \
+        from head, unnest($19::bigint[], $20::int[], $21::bytea[]) as new (seq, place, digest) \
     )"
 );
 
@@ -73,7 +76,9 @@ pub(super) struct PostgresLog {
     /// The link of the newest record.
     pub(super) link: Digest,
     /// An append may have happened or not.
-    pub(super) is_broken: bool,
+    is_broken: bool,
+    /// The work to store with the next append.
+    mark: Option<Work>,
 }
 
 /// A batch as the database takes it.
@@ -112,11 +117,16 @@ impl Log for PostgresLog {
         let hit = self.put(&batch, seq, link, updated_ms, flush).await;
         let hit = hit.map_err(|fault| fault.journal(self.doing("append to")))?;
         self.is_broken = false;
+        self.mark = None;
         if !hit {
             return Err(self.misses(self.does_not_follow()).await);
         }
         (self.seq, self.link) = (seq, link);
         Ok(self.head())
+    }
+
+    fn mark(&mut self, work: Work) {
+        self.mark = Some(work);
     }
 
     fn keeps(&self) -> Option<u64> {
@@ -148,6 +158,11 @@ impl Log for PostgresLog {
 }
 
 impl PostgresLog {
+    /// A log that was taken, with its end.
+    pub(super) fn new(lease: Lease, seq: Seq, link: Digest) -> Self {
+        Self { lease, seq, link, is_broken: false, mark: None }
+    }
+
     fn batch<'a>(&self, records: &'a [Arc<Stamped>]) -> Result<RecordBatch<'a>, JournalError> {
         let mut batch = RecordBatch::default();
         let (mut seq, mut link) = (self.seq.0, self.link);
@@ -185,9 +200,15 @@ impl PostgresLog {
         let seqs: Vec<i64> = batch.places.iter().map(|(seq, ..)| *seq).collect();
         let places: Vec<i32> = batch.places.iter().map(|(_, place, _)| *place).collect();
         let linked: Vec<&[u8]> = batch.places.iter().map(|(.., digest)| &digest.0[..]).collect();
+        let mark = self.mark.as_ref().map(due::columns);
+        let (work, waits, until_ms) = match mark {
+            Some((work, waits, until_ms)) => (Some(work), waits, until_ms),
+            None => (None, None, None),
+        };
         let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             vec![&self.lease.row, &epoch, &before, &seq, &link, &updated_ms, &bytes];
         values.extend_from_slice(&[&batch.seqs, &links, &batch.records, &batch.counts, &is_lazy]);
+        values.extend_from_slice(&[&work, &waits, &until_ms]);
         let sql = if linked.is_empty() {
             APPEND
         } else {

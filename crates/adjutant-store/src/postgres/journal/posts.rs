@@ -6,6 +6,7 @@ use adjutant_core::{JournalError, JournalErrorKind, LogId, Post, PostNo, PostStr
 use futures_util::stream;
 use tokio_postgres::Row;
 
+use super::lease::is_owned;
 use crate::postgres::{
     database::Database,
     fault::Fault,
@@ -23,10 +24,14 @@ const MAX_POST: usize = 8 * 1024 * 1024;
 /// The largest number of posts that are fetched at once.
 const PAGE: i64 = 100;
 
-const POST: &str = "with head as ( \
-        update logs set posted = posted + 1 where name = $1 and posted - heeded < $3 returning id, posted \
+const POST: &str = concat!(
+    "with head as ( \
+        update logs set posted = posted + 1 where name = $1 and posted - heeded < $3 returning id, posted, ",
+    is_owned!(),
+    " as owned \
     ), kept as (insert into posts (log, no, post) select id, posted, $2 from head) \
-    select posted, pg_notify($4, $5) from head";
+    select posted, pg_notify($4, $5), case when not owned then pg_notify($4, $6) end from head"
+);
 
 const POSTS: &str = "select no, post from posts join logs on logs.id = posts.log \
     where logs.name = $1 and no > $2 order by no limit $3";
@@ -41,7 +46,7 @@ pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Resul
     let failed = |fault: Fault| fault.journal(format_args!("post to log {:?}", log.0));
     let name = log.0.as_bytes();
     let (channel, topic) = (database.channel(), wake::posts(&log.0));
-    let row = database.row(POST, &[&name, &bytes, &MAX_POSTS, &channel, &topic]).await.map_err(failed)?;
+    let row = database.row(POST, &[&name, &bytes, &MAX_POSTS, &channel, &topic, &wake::DUE]).await.map_err(failed)?;
     if let Some(row) = row {
         return unsigned(&row, 0).map(PostNo).map_err(failed);
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, Stamped};
+use adjutant_core::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, Stamped, Work};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     super::{number, owners::Tenure},
-    Fault, place,
+    Fault, due, place,
 };
 
 /// The most bytes that a record, or one of its large parts, may have: SQLite keeps up to 1,000,000,000 in a value.
@@ -25,6 +25,8 @@ pub(super) struct Batch {
     pub(super) link: Digest,
     pub(super) at_ms: u64,
     pub(super) rows: Vec<RecordRow>,
+    /// The work that the log holds from here on, if it changes.
+    pub(super) mark: Option<Work>,
 }
 
 /// A record as it is kept.
@@ -80,6 +82,12 @@ pub(super) fn append(db: &Connection, log: &LogId, batch: &Batch) -> Result<(), 
         check(db, log, batch.tenure)?;
         let message = format!("log {:?} does not end with record {} any more; own it again", log.0, batch.before);
         return Err(JournalError::new(JournalErrorKind::Corrupt, message).into());
+    }
+    if let Some(mark) = &batch.mark {
+        let (work, waits, until_ms) = due::columns(mark);
+        let sql = "UPDATE logs SET work = ?2, waits = ?3, until_ms = ?4, lost = CASE ?2 WHEN 1 THEN lost ELSE 0 END \
+                   WHERE key = ?1";
+        db.prepare_cached(sql)?.execute(params![key, work, waits, until_ms])?;
     }
     let mut insert =
         db.prepare_cached("INSERT INTO records(place, link, bytes, attachments) VALUES (?1, ?2, ?3, ?4)")?;

@@ -41,7 +41,7 @@ pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, F
 pub(super) fn heeded(db: &Connection, log: &LogId, tenure: Tenure, upto: PostNo) -> Result<(), Fault> {
     append::check(db, log, tenure)?;
     // In a log that was copied, posts to the first one were heeded.
-    let number = "UPDATE logs SET newest_post = ?2 WHERE key = ?1 AND newest_post < ?2";
+    let number = "UPDATE logs SET newest_post = max(newest_post, ?2), heeded = max(heeded, ?2) WHERE key = ?1";
     db.prepare_cached(number)?.execute([tenure.0, number::kept(upto.0)])?;
     let mut delete = db.prepare_cached("DELETE FROM posts WHERE log = ?1 AND no <= ?2")?;
     delete.execute([tenure.0, number::kept(upto.0)])?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped};
+use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped, Work};
 use async_trait::async_trait;
 
 use crate::folds::FOLD_EVERY;
@@ -21,13 +21,15 @@ pub(super) struct SqliteLog {
     tenure: Tenure,
     head: Head,
     link: Digest,
+    /// The work to store with the next append.
+    mark: Option<Work>,
 }
 
 impl SqliteLog {
     /// A log that was taken.
     pub(super) fn new(store: Arc<Store>, id: LogId, owned: Owned) -> Self {
         let Owned { tenure, head, link } = owned;
-        Self { store, id, tenure, head, link }
+        Self { store, id, tenure, head, link, mark: None }
     }
 
     /// Records as rows, chained to the end of the log.
@@ -46,6 +48,7 @@ impl SqliteLog {
             link,
             at_ms: batch.last().map_or(0, |newest| newest.at_ms),
             rows,
+            mark: self.mark.clone(),
         })
     }
 
@@ -75,8 +78,12 @@ impl Log for SqliteLog {
         let order = Order { flush, bytes: batch.bytes(), topic: None };
         let done = self.store.write(order, move |db| append::append(db, &id, &batch)).await;
         done.map_err(|fault| fault.journal(|| format!("cannot append to log {:?}", self.id.0)))?;
-        (self.head.seq, self.link) = (head, link);
+        (self.head.seq, self.link, self.mark) = (head, link, None);
         Ok(self.head)
+    }
+
+    fn mark(&mut self, work: Work) {
+        self.mark = Some(work);
     }
 
     fn keeps(&self) -> Option<u64> {

@@ -91,7 +91,12 @@ impl Holder {
         JournalError::owned(log, told)
     }
 
-    fn is_alive(&self, owners: &Owners) -> Result<bool, Fault> {
+    /// True if somebody has it, or died with it.
+    pub(super) fn is_held(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    pub(super) fn is_alive(&self, owners: &Owners) -> Result<bool, Fault> {
         match (&self.owner, &self.instance) {
             (Some(_), Some(instance)) => owners.is_alive(instance, (self.key, self.epoch)),
             _ => Ok(false),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_core::{GcReport, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta};
+use adjutant_core::{GcReport, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta, Work};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 
 /// The columns that are read of a log.
 const COLUMNS: &str = "key, id, created_ms, updated_ms, head, bytes, epoch, instance, title, agent, parent, parent_seq, \
-                       (SELECT json_group_array(label) FROM labels WHERE log = key)";
+                       (SELECT json_group_array(label) FROM labels WHERE log = key), work, waits, until_ms, aside";
 
 /// Returns the information about a log.
 pub(super) fn info(db: &Connection, owners: &Owners, log: &LogId) -> Result<LogInfo, Fault> {
@@ -89,6 +89,15 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
         Some(instance) => owners.is_alive(&instance, (key, epoch))?,
         None => false,
     };
+    info.work = Some(match (text(16)?, row.get::<_, i64>(13)?) {
+        (Some(why), _) => Work::Aside { why },
+        (None, 0) => Work::Idle,
+        (None, 1) => Work::Open,
+        (None, _) => {
+            let until_ms = row.get::<_, Option<i64>>(15)?.map(number::read);
+            Work::Parked { on: text(14)?.unwrap_or_default(), until_ms }
+        }
+    });
     info.about = about;
     Ok(info)
 }

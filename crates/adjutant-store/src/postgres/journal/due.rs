@@ -1,0 +1,125 @@
+//! The due logs: which they are, who takes them, and how many there are.
+
+use std::time::Duration;
+
+use adjutant_core::{
+    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, Work,
+};
+
+use super::{
+    PostgresJournal, keeping,
+    lease::{Lease, is_owned},
+    log::PostgresLog,
+};
+use crate::postgres::{
+    fault::Fault,
+    row::{digest, signed, text, unsigned},
+    wake::{self, Waiter},
+};
+
+/// Those that lost too many owners are set aside, the others are taken: of several who ask at once, each gets others.
+const CLAIM: &str = concat!(
+    "with lost as ( \
+        update logs set aside = $6 where due_ms = 0 and work = 1 and lost + (owner is not null)::int >= $5 and not ",
+    is_owned!(),
+    " ), due as ( \
+        select id from logs where due_ms <= $1 and (work <> 1 or lost + (owner is not null)::int < $5) and not ",
+    is_owned!(),
+    " order by due_ms, updated_ms limit $2 for update skip locked \
+    ) update logs set epoch = epoch + 1, owner = $3, lease = make_interval(secs => $4), \
+        until = clock_timestamp() + make_interval(secs => $4), \
+        lost = case when work = 1 and owner is not null then lost + 1 else lost end \
+    from due where logs.id = due.id returning ",
+    keeping::fields!()
+);
+
+const ASIDE: &str = "update logs set aside = $2 where name = $1";
+
+const RETRY: &str = "with was as (select id, aside from logs where name = $1 for update), \
+    tried as (update logs set aside = null, lost = 0 from was where logs.id = was.id returning was.aside is not null) \
+    select *, pg_notify($2, $3) from tried";
+
+const BACKLOG: &str = concat!(
+    "select count(*) filter (where not owned), count(*) filter (where owned), \
+        (select count(*) from logs where work = 2 and aside is null and coalesce(due_ms, $1 + 1) > $1), \
+        (select count(*) from logs where aside is not null), min(updated_ms) filter (where not owned) \
+    from (select updated_ms, ",
+    is_owned!(),
+    " as owned from logs where due_ms <= $1) as due"
+);
+
+impl PostgresJournal {
+    pub(super) async fn claim(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, Fault> {
+        let (now, lease) = (signed(self.database.world.now_ms()), self.database.lease.as_secs_f64());
+        let (most, owner) = (signed(most as u64), owner.id.as_bytes());
+        let lost = MAX_LOST_OWNERS.cast_signed();
+        let why = format!("{MAX_LOST_OWNERS} owners in a row left its run open").into_bytes();
+        let values = [&now as _, &most as _, &owner as _, &lease as _, &lost as _, &why as _];
+        let leaving = self.database.leases.leaving();
+        let rows = self.database.rows(CLAIM, &values).await?;
+        // A row that cannot be read is free again when its lease ends: nothing renews it.
+        let due = |row| {
+            let info = keeping::known(row, &leaving)?;
+            let (id, epoch) = (row.try_get(9)?, Epoch(unsigned(row, 10)?));
+            let lease = Lease::new(&self.database, &info.log, id, epoch);
+            let (seq, link) = (info.head, digest(row, 11)?);
+            Ok(DueLog { info, log: Box::new(PostgresLog::new(lease, seq, link)) })
+        };
+        rows.iter().map(due).collect()
+    }
+
+    pub(super) async fn woken(&self) {
+        Waiter::new(std::sync::Arc::clone(&self.database), wake::DUE.to_owned()).wait().await;
+    }
+
+    pub(super) async fn put_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
+        match self.database.execute(ASIDE, &[&log.0.as_bytes(), &why.as_bytes()]).await {
+            Ok(0) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
+            Ok(_) => Ok(()),
+            Err(fault) => Err(fault.journal(format_args!("set log {:?} aside", log.0))),
+        }
+    }
+
+    pub(super) async fn try_again(&self, log: &LogId) -> Result<bool, JournalError> {
+        let channel = self.database.channel();
+        match self.database.row(RETRY, &[&log.0.as_bytes(), &channel, &wake::DUE]).await {
+            Ok(None) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
+            Ok(Some(row)) => Ok(row.get(0)),
+            Err(fault) => Err(fault.journal(format_args!("drive log {:?} again", log.0))),
+        }
+    }
+
+    pub(super) async fn numbers(&self) -> Result<Backlog, Fault> {
+        let now = self.database.world.now_ms();
+        let row = self.database.row(BACKLOG, &[&signed(now)]).await?.ok_or(Fault::Stored("the number of due logs"))?;
+        let mut told = Backlog::default();
+        (told.due, told.at_work) = (unsigned(&row, 0)?, unsigned(&row, 1)?);
+        (told.parked, told.aside) = (unsigned(&row, 2)?, unsigned(&row, 3)?);
+        let oldest = row.try_get::<_, Option<i64>>(4)?;
+        told.oldest = oldest.map(|at| Duration::from_millis(now.saturating_sub(u64::try_from(at).unwrap_or(0))));
+        Ok(told)
+    }
+}
+
+/// Work as the columns have it: the number, what it waits for, until when.
+pub(super) fn columns(work: &Work) -> (i16, Option<&[u8]>, Option<i64>) {
+    match work {
+        Work::Open => (1, None, None),
+        Work::Parked { on, until_ms } => (2, Some(on.as_bytes()), until_ms.map(signed)),
+        _ => (0, None, None),
+    }
+}
+
+/// Reads work from its columns, which begin here: number, waits, until, aside.
+pub(super) fn work(row: &tokio_postgres::Row, from: usize) -> Result<Work, Fault> {
+    let words = |column| row.try_get::<_, Option<&[u8]>>(column).map(|it| it.map(|_| text(row, column)).transpose());
+    if let Some(why) = words(from + 3)?? {
+        return Ok(Work::Aside { why });
+    }
+    let until_ms = row.try_get::<_, Option<i64>>(from + 2)?.and_then(|at| u64::try_from(at).ok());
+    Ok(match row.try_get::<_, i16>(from)? {
+        0 => Work::Idle,
+        1 => Work::Open,
+        _ => Work::Parked { on: words(from + 1)??.unwrap_or_default(), until_ms },
+    })
+}

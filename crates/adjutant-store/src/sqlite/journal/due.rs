@@ -1,0 +1,106 @@
+//! The due logs: which they are, who takes them, and how many there are.
+
+use std::time::Duration;
+
+use adjutant_core::{Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, Work};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{
+    super::{number, owners::Owners},
+    Fault, own, place, sessions,
+};
+
+/// The largest number of due logs that are looked at for one that is free.
+const MAX_LOOKED_AT: i64 = 100_000;
+
+/// True if a log is due and free: looking is cheaper than a transaction that writes.
+pub(super) fn is_any(db: &Connection, owners: &Owners, now_ms: u64) -> Result<bool, Fault> {
+    for (id, ..) in due(db, now_ms)? {
+        if own::holder(db, &LogId::from(id))?.map_or(Ok(false), |it| it.is_alive(owners).map(|is_alive| !is_alive))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Takes due logs for an owner, at most so many.
+pub(super) fn claim(
+    db: &Connection,
+    owners: &Owners,
+    owner: &Owner,
+    now_ms: u64,
+    most: usize,
+) -> Result<Vec<(LogInfo, own::Owned)>, Fault> {
+    owners.enroll(db)?;
+    let mut claimed = Vec::new();
+    for (id, is_open, mut lost) in due(db, now_ms)? {
+        if claimed.len() == most {
+            break;
+        }
+        let log = LogId::from(id);
+        let Some(holder) = own::holder(db, &log)?.filter(|it| !it.is_alive(owners).unwrap_or(true)) else { continue };
+        // Its owner died with it; one that gave it up left no name.
+        lost += i64::from(is_open && holder.is_held());
+        if is_open && lost >= i64::from(MAX_LOST_OWNERS) {
+            set_aside(db, &log, Some(&format!("{MAX_LOST_OWNERS} owners in a row left its run open")))?;
+            continue;
+        }
+        db.prepare_cached("UPDATE logs SET lost = ?2 WHERE key = ?1")?.execute([holder.key, lost])?;
+        let info = sessions::info(db, owners, &log)?;
+        let owner = Owner { takes_over: true, ..owner.clone() };
+        claimed.push((info, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
+    }
+    Ok(claimed)
+}
+
+/// The logs that are due, whoever owns them: name, whether a run is open, and the owners that it lost in a row.
+fn due(db: &Connection, now_ms: u64) -> Result<Vec<(String, bool, i64)>, Fault> {
+    let sql = "SELECT id, work = 1, lost FROM logs WHERE due_ms <= ?1 ORDER BY due_ms, updated_ms LIMIT ?2";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map(params![number::kept(now_ms), MAX_LOOKED_AT], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Sets a log aside, or no more; true if it was.
+pub(super) fn set_aside(db: &Connection, log: &LogId, why: Option<&str>) -> Result<bool, Fault> {
+    let key = place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let mut was = db.prepare_cached("SELECT aside IS NOT NULL FROM logs WHERE key = ?1")?;
+    let was_aside = was.query_row([key], |row| row.get(0))?;
+    let sql = "UPDATE logs SET aside = ?2, lost = CASE WHEN ?2 IS NULL THEN 0 ELSE lost END WHERE key = ?1";
+    db.prepare_cached(sql)?.execute(params![key, why])?;
+    Ok(was_aside)
+}
+
+/// Returns the work of the journal in numbers.
+pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<Backlog, Fault> {
+    let mut told = Backlog::default();
+    for (id, ..) in due(db, now_ms)? {
+        let log = LogId::from(id);
+        let info = sessions::info(db, owners, &log)?;
+        if info.is_owned {
+            told.at_work += 1;
+        } else {
+            let since = Duration::from_millis(now_ms.saturating_sub(info.updated_ms));
+            (told.due, told.oldest) = (told.due + 1, told.oldest.max(Some(since)));
+        }
+    }
+    let count = |sql: &str| db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional();
+    let now_ms = number::kept(now_ms);
+    let parked = format!(
+        "SELECT count(*) FROM logs WHERE work = 2 AND aside IS NULL AND (due_ms IS NULL OR due_ms > {now_ms})"
+    );
+    told.parked = number::read(count(&parked)?.unwrap_or(0));
+    told.aside = number::read(count("SELECT count(*) FROM logs WHERE aside IS NOT NULL")?.unwrap_or(0));
+    Ok(told)
+}
+
+/// Work as the columns have it: the number, what it waits for, until when.
+pub(super) fn columns(work: &Work) -> (i64, Option<&str>, Option<i64>) {
+    match work {
+        Work::Open => (1, None, None),
+        Work::Parked { on, until_ms } => (2, Some(on), until_ms.map(number::kept)),
+        _ => (0, None, None),
+    }
+}

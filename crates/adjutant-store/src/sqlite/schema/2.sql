@@ -1,0 +1,17 @@
+-- What a log waits for: 0 nothing, 1 its open run goes on, 2 answers; and until when.
+ALTER TABLE logs ADD COLUMN work INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE logs ADD COLUMN waits TEXT;
+ALTER TABLE logs ADD COLUMN until_ms INTEGER;
+-- The newest post that is in the log.
+ALTER TABLE logs ADD COLUMN heeded INTEGER NOT NULL DEFAULT 0;
+UPDATE logs SET heeded = newest_post - (SELECT count(*) FROM posts WHERE log = key);
+-- The owners in a row that died while its run was open, and why nobody drives it any more.
+ALTER TABLE logs ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE logs ADD COLUMN aside TEXT;
+-- Idle logs are not in the index: they cost those who ask for work nothing.
+ALTER TABLE logs ADD COLUMN due_ms INTEGER GENERATED ALWAYS AS (
+    CASE WHEN aside IS NOT NULL THEN NULL WHEN work = 1 OR newest_post > heeded THEN 0 ELSE until_ms END
+) VIRTUAL;
+CREATE INDEX logs_by_due ON logs(due_ms, updated_ms) WHERE due_ms IS NOT NULL;
+CREATE INDEX logs_parked ON logs(key) WHERE work = 2;
+CREATE INDEX logs_aside ON logs(key) WHERE aside IS NOT NULL;
