@@ -30,6 +30,18 @@ mod journal {
     });
 }
 
+mod due {
+    use adjutant_testing::due_suite::lab_fn;
+
+    use super::{file, opened};
+
+    adjutant_testing::due_suite!({
+        let file = file();
+        let lab = lab_fn(move || opened(&file).journal());
+        lab.without("lost_owners_set_aside", "an owner dies with its process: see the drill of fleets")
+    });
+}
+
 mod kv {
     use adjutant_testing::kv_suite::lab_fn;
 

@@ -43,6 +43,7 @@ use adjutant_agent::{Journal, Log};
 use async_trait::async_trait;
 
 use self::stage::JournalStage;
+pub(crate) use self::stage::own;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 

@@ -4,6 +4,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod conformance;
+pub mod due_suite;
 pub mod journal_suite;
 pub mod kv_suite;
 #[cfg(all(unix, feature = "lifecycle"))]

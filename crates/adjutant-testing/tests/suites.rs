@@ -6,6 +6,7 @@
 #[path = "conformance.rs"]
 mod conformance;
 #[path = "journal_suite.rs"]
+mod due_suite;
 mod journal_suite;
 #[path = "journal_suite_judges.rs"]
 mod journal_suite_judges;

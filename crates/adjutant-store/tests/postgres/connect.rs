@@ -31,7 +31,7 @@ async fn newer_tables_are_refused_and_named() {
     place.execute("insert into $.adjutant_versions values (99, now())");
     let error = place.connect().await.expect_err("it is newer");
     assert_eq!(error.kind, JournalErrorKind::Version);
-    assert_eq!(error.to_string(), "the tables have version 99; this program knows up to 1");
+    assert_eq!(error.to_string(), "the tables have version 99; this program knows up to 2");
 }
 
 #[tokio::test]

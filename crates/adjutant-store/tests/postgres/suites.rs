@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_core::{Journal, kv::KvStore, memory::Memory};
-use adjutant_testing::{journal_suite, kv_suite, memory_suite};
+use adjutant_core::{DueWork, Journal, Log, kv::KvStore, memory::Memory};
+use adjutant_testing::{due_suite, journal_suite, kv_suite, memory_suite};
 use async_trait::async_trait;
 
 use super::Place;
@@ -43,6 +43,24 @@ impl journal_suite::Lab for Lab {
 }
 
 #[async_trait]
+impl due_suite::Lab for Lab {
+    async fn open(&self) -> Arc<dyn DueWork> {
+        Arc::new(self.store().await.journal())
+    }
+
+    async fn crash(&self, log: Box<dyn Log>) {
+        // Nobody gives it up, and its lease ends.
+        std::mem::forget(log);
+        let place = self.0.as_ref().expect("checks without a server are skipped");
+        place.execute("update $.logs set until = now() - interval '1 s' where owner is not null");
+    }
+
+    fn skips(&self, _: &str) -> Option<String> {
+        self.why()
+    }
+}
+
+#[async_trait]
 impl kv_suite::Lab for Lab {
     async fn open(&self) -> Arc<dyn KvStore> {
         Arc::new(self.store().await.kv("board"))
@@ -66,6 +84,10 @@ impl memory_suite::Lab for Lab {
 
 mod journal {
     adjutant_testing::journal_suite!(super::Lab::new());
+}
+
+mod due {
+    adjutant_testing::due_suite!(super::Lab::new());
 }
 
 mod kv {

@@ -46,7 +46,7 @@ impl<'a> JournalStage<'a> {
 }
 
 /// Owns a log; who gave it up a moment ago may take a while to be gone.
-pub(super) async fn own(journal: &dyn Journal, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, String> {
+pub(crate) async fn own(journal: &dyn Journal, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, String> {
     soon("owning a log that is free", async {
         loop {
             match journal.own(log, owner).await {

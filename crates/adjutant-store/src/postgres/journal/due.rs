@@ -52,7 +52,7 @@ impl PostgresJournal {
     pub(super) async fn claim(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, Fault> {
         let (now, lease) = (signed(self.database.world.now_ms()), self.database.lease.as_secs_f64());
         let (most, owner) = (signed(most as u64), owner.id.as_bytes());
-        let lost = MAX_LOST_OWNERS.cast_signed();
+        let lost = i32::from(MAX_LOST_OWNERS);
         let why = format!("{MAX_LOST_OWNERS} owners in a row left its run open").into_bytes();
         let values = [&now as _, &most as _, &owner as _, &lease as _, &lost as _, &why as _];
         let leaving = self.database.leases.leaving();

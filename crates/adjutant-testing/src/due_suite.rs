@@ -1,0 +1,311 @@
+//! The promises of a journal that knows which of its logs are due, played like those of [`journal_suite`](mod@crate::journal_suite).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_agent::{
+    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, MAX_LOST_OWNERS, Owner, Post, Record, Seq, Stamped, Work,
+};
+use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
+use async_trait::async_trait;
+
+use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
+pub use crate::suite::{Check, FnLab, Played, Report, Row};
+
+/// A place to try out a journal that knows what is due: storage of its own that nobody else uses.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a laboratory for due work",
+    note = "implement `open`, or use `due_suite::lab_fn`"
+)]
+#[async_trait]
+pub trait Lab: Send + Sync {
+    /// A new handle on the storage, as another process would have it.
+    async fn open(&self) -> Arc<dyn DueWork>;
+
+    /// The owner of a log dies without giving it up; when this returns, the log is free. By itself, the value is dropped.
+    async fn crash(&self, log: Box<dyn Log>) {
+        drop(log);
+    }
+
+    /// Returns the reason why a check cannot be played here; by default, all can.
+    fn skips(&self, check: &str) -> Option<String> {
+        let _ = check;
+        None
+    }
+}
+
+/// A laboratory made of a function that opens the journal.
+pub fn lab_fn<J: DueWork + 'static>(open: impl Fn() -> J + Send + Sync + 'static) -> FnLab<dyn DueWork> {
+    FnLab::new(move || -> Arc<dyn DueWork> { Arc::new(open()) })
+}
+
+#[async_trait]
+impl Lab for FnLab<dyn DueWork> {
+    async fn open(&self) -> Arc<dyn DueWork> {
+        self.handle()
+    }
+
+    fn skips(&self, check: &str) -> Option<String> {
+        self.why(check)
+    }
+}
+
+checks! {
+    $ due_suite, "The expression makes a [`Lab`](crate::due_suite::Lab) for each test, and may await.", DueStage;
+    plays::open_is_due: "a log whose run is open is due when nobody owns it, and not before",
+    plays::ended_is_not_due: "a log whose run has ended is not due",
+    plays::parked_is_due_by_time_and_post: "a parked run is due when its time has come or somebody posts, and not before",
+    plays::post_makes_due: "posts make a log due until they are heeded, also one without a record",
+    plays::each_goes_to_one: "of many who ask at once each due log goes to one, whoever asks first gets no more than asked for",
+    plays::aside_is_not_due: "a log that was set aside is not due until it is tried again, and says why",
+    plays::lost_owners_set_aside: "a log whose owners die in a row is set aside, and whoever parks or ends begins anew",
+    plays::backlog_counts: "the numbers are those of the logs",
+    plays::news_wakes: "who waits is woken by a post",
+}
+
+/// A play of one check.
+struct DueStage<'a> {
+    lab: &'a dyn Lab,
+    prefix: String,
+}
+
+impl<'a> DueStage<'a> {
+    fn new(lab: &'a (dyn Lab + 'static)) -> Self {
+        Self { lab, prefix: format!("{:x}", SystemWorld.id()) }
+    }
+
+    fn log(&self, name: &str) -> LogId {
+        format!("{}-{name}", self.prefix).into()
+    }
+
+    /// A log with a run that is open, and its owner.
+    async fn begun(&self, journal: &dyn DueWork, name: &str) -> Result<(LogId, Box<dyn Log>), String> {
+        let id = self.log(name);
+        let mut log = ok("owning", journal.own(&id, &Owner::default()).await)?;
+        put(&mut *log, Some(Work::Open)).await?;
+        Ok((id, log))
+    }
+
+    /// The due logs of this play, taken; those of others are given up.
+    async fn due(&self, journal: &dyn DueWork) -> Result<Vec<DueLog>, String> {
+        let mut due = ok("asking for due logs", journal.due(&Owner::default(), usize::MAX >> 1).await)?;
+        due.retain(|it| it.info.log.0.starts_with(&self.prefix));
+        Ok(due)
+    }
+
+    /// Checks which logs of this play are due, and gives them up again.
+    async fn are_due(&self, journal: &dyn DueWork, want: &[&LogId]) -> Verdict {
+        let found = soon("the due logs", async {
+            loop {
+                let due = self.due(journal).await?;
+                let names: BTreeSet<LogId> = due.iter().map(|it| it.info.log.clone()).collect();
+                drop(due);
+                // Who gave a log up a moment ago may take a while to be gone.
+                if names.len() >= want.len() {
+                    return Ok::<_, String>(names);
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        equal("the due logs", &found.await??, &want.iter().map(|&log| log.clone()).collect())
+    }
+}
+
+/// Appends a record, with the work that the log holds from then on.
+async fn put(log: &mut dyn Log, work: Option<Work>) -> Verdict {
+    if let Some(work) = work {
+        log.mark(work);
+    }
+    let seq = Seq(log.head().seq.0 + 1);
+    let record = Record::Withdrawn { item: 0 };
+    let stamped = Arc::new(Stamped::new(seq, SystemWorld.now_ms(), ThreadId::from("main"), record));
+    ok("appending", log.append(&[stamped], Flush::Lazy).await).map(drop)
+}
+
+fn post() -> Post {
+    Post::Message { lane: Lane::FollowUp, content: Entry::User(UserMessage::text("go on")) }
+}
+
+fn parked(until_ms: Option<u64>) -> Option<Work> {
+    Some(Work::Parked { on: "a word".into(), until_ms })
+}
+
+/// The plays.
+mod plays {
+    use super::*;
+
+    pub(super) async fn open_is_due(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let (id, mut log) = stage.begun(&*journal, "log").await?;
+        stage.are_due(&*journal, &[]).await?;
+        // A record more changes nothing of that.
+        put(&mut *log, None).await?;
+        equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(Work::Open))?;
+        drop(log);
+        stage.are_due(&*stage.lab.open().await, &[&id]).await?;
+        let taken = soon("taking it", async {
+            loop {
+                if let Some(taken) = stage.due(&*journal).await?.pop() {
+                    return Ok::<_, String>(taken);
+                }
+            }
+        });
+        let mut taken = taken.await??;
+        equal("its end", &taken.log.head().seq, &Seq(2))?;
+        put(&mut *taken.log, None).await?;
+        stage.are_due(&*journal, &[]).await
+    }
+
+    pub(super) async fn ended_is_not_due(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let (id, mut log) = stage.begun(&*journal, "log").await?;
+        put(&mut *log, Some(Work::Idle)).await?;
+        drop(log);
+        equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(Work::Idle))?;
+        stage.are_due(&*journal, &[]).await
+    }
+
+    pub(super) async fn parked_is_due_by_time_and_post(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let mut ids = Vec::new();
+        for (name, until_ms) in [("past", Some(1)), ("future", Some(u64::MAX >> 2)), ("never", None)] {
+            let (id, mut log) = stage.begun(&*journal, name).await?;
+            put(&mut *log, parked(until_ms)).await?;
+            drop(log);
+            equal("its work", &ok("telling", journal.info(&id).await)?.work, &parked(until_ms))?;
+            ids.push(id);
+        }
+        stage.are_due(&*journal, &[&ids[0]]).await?;
+        ok("posting", journal.post(&ids[1], post()).await)?;
+        ok("posting", journal.post(&ids[2], post()).await)?;
+        stage.are_due(&*journal, &[&ids[0], &ids[1], &ids[2]]).await
+    }
+
+    pub(super) async fn post_makes_due(stage: &DueStage<'_>) -> Verdict {
+        let (journal, id) = (stage.lab.open().await, stage.log("log"));
+        drop(ok("owning", journal.own(&id, &Owner::default()).await)?);
+        stage.are_due(&*journal, &[]).await?;
+        let no = ok("posting", journal.post(&id, post()).await)?;
+        stage.are_due(&*journal, &[&id]).await?;
+        let mut log = crate::journal_suite::own(&*journal, &id, &Owner::default()).await?;
+        ok("heeding", log.heeded(no).await)?;
+        drop(log);
+        stage.are_due(&*journal, &[]).await
+    }
+
+    pub(super) async fn each_goes_to_one(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let mut ids = BTreeSet::new();
+        for name in 0..12 {
+            ids.insert(stage.begun(&*journal, &name.to_string()).await?.0);
+        }
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            let (journal, wanted) = (stage.lab.open().await, ids.clone());
+            tasks.push(tokio::spawn(async move {
+                let (mut mine, owner) = (Vec::new(), Owner::default());
+                soon("all logs are taken", async {
+                    while mine.len() < 3 {
+                        let due = ok("asking", journal.due(&owner, 3 - mine.len()).await)?;
+                        holds("nobody gets more than asked for", due.len() <= 3 - mine.len())?;
+                        mine.extend(due.into_iter().filter(|it| wanted.contains(&it.info.log)));
+                    }
+                    Ok::<_, String>(mine)
+                })
+                .await?
+            }));
+        }
+        let (mut taken, mut kept) = (BTreeSet::new(), Vec::new());
+        for task in tasks {
+            for due in joined("a worker", task).await? {
+                holds("each is given once", taken.insert(due.info.log.clone()))?;
+                kept.push(due.log);
+            }
+        }
+        equal("the logs that were taken", &taken, &ids)
+    }
+
+    pub(super) async fn aside_is_not_due(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let (id, log) = stage.begun(&*journal, "log").await?;
+        drop(log);
+        ok("setting aside", journal.set_aside(&id, "its agent cannot be made").await)?;
+        let aside = Work::Aside { why: "its agent cannot be made".into() };
+        equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(aside))?;
+        stage.are_due(&*journal, &[]).await?;
+        holds("it was set aside", ok("trying again", journal.retry(&id).await)?)?;
+        holds("it is set aside no more", !ok("trying again", journal.retry(&id).await)?)?;
+        stage.are_due(&*journal, &[&id]).await
+    }
+
+    pub(super) async fn lost_owners_set_aside(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let (id, log) = stage.begun(&*journal, "log").await?;
+        drop(log);
+        let take = async || {
+            soon("taking it", async {
+                loop {
+                    if let Some(due) = stage.due(&*journal).await?.pop() {
+                        return Ok::<_, String>(due.log);
+                    }
+                }
+            })
+            .await?
+        };
+        // One that parks in between was no loss.
+        for lost in [MAX_LOST_OWNERS - 1, MAX_LOST_OWNERS] {
+            for _ in 0..lost {
+                stage.lab.crash(take().await?).await;
+            }
+            if lost < MAX_LOST_OWNERS {
+                let mut log = take().await?;
+                put(&mut *log, parked(None)).await?;
+                put(&mut *log, Some(Work::Open)).await?;
+                drop(log);
+            }
+        }
+        stage.are_due(&*journal, &[]).await?;
+        let work = ok("telling", journal.info(&id).await)?.work;
+        holds(&format!("it is set aside, not {work:?}"), matches!(work, Some(Work::Aside { .. })))?;
+        ok("trying again", journal.retry(&id).await)?;
+        stage.are_due(&*journal, &[&id]).await
+    }
+
+    pub(super) async fn backlog_counts(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let before = ok("counting", journal.backlog().await)?;
+        let (_, at_work) = stage.begun(&*journal, "at work").await?;
+        for (name, work) in [("due", Work::Open), ("idle", Work::Idle), ("parked", parked(None).unwrap_or_default())] {
+            let (_, mut log) = stage.begun(&*journal, name).await?;
+            put(&mut *log, Some(work)).await?;
+        }
+        let (aside, log) = stage.begun(&*journal, "aside").await?;
+        drop(log);
+        ok("setting aside", journal.set_aside(&aside, "why").await)?;
+        let mut want = Backlog::default();
+        (want.due, want.at_work) = (before.due + 1, before.at_work + 1);
+        (want.parked, want.aside) = (before.parked + 1, before.aside + 1);
+        let got = soon("the numbers", async {
+            loop {
+                let got = ok("counting", journal.backlog().await)?;
+                // Who gave a log up a moment ago may take a while to be gone.
+                if got.at_work <= want.at_work {
+                    return Ok::<_, String>(got);
+                }
+            }
+        });
+        let got = got.await??;
+        holds("the oldest is told", got.oldest.is_some())?;
+        want.oldest = got.oldest;
+        drop(at_work);
+        equal("the numbers", &got, &want)
+    }
+
+    pub(super) async fn news_wakes(stage: &DueStage<'_>) -> Verdict {
+        let (journal, id) = (stage.lab.open().await, stage.log("log"));
+        drop(ok("owning", journal.own(&id, &Owner::default()).await)?);
+        let waiting = Arc::clone(&journal);
+        let woken = crate::suite::waits(async move { waiting.until_due().await }).await?;
+        ok("posting", stage.lab.open().await.post(&id, post()).await)?;
+        soon("being woken", woken).await?.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,11 @@
+//! The suite of due work against the journal in memory.
+
+use adjutant_agent::MemoryJournal;
+use adjutant_testing::due_suite::{Lab, lab_fn};
+
+fn lab() -> impl Lab {
+    let journal = MemoryJournal::default();
+    lab_fn(move || journal.clone())
+}
+
+adjutant_testing::due_suite!(lab());
