@@ -12,7 +12,7 @@ mod working;
 
 use std::{fmt, sync::Arc};
 
-use adjutant_core::{CancelBy, Journal, Limits, LogId, MemoryJournal};
+use adjutant_core::{CancelBy, Journal, Limits, LogId, MemoryJournal, Owner};
 use adjutant_llm::{Entry, Model, World};
 use adjutant_tool::Identity;
 
@@ -107,7 +107,13 @@ impl Agent {
     /// Whoever had it is fenced: nothing that it does is recorded any more.
     #[must_use]
     pub fn take_over(&self) -> Self {
-        let session = Session::new(self.session.id().clone(), Arc::clone(self.session.journal())).taking_over();
+        self.owned_by(Owner { takes_over: true, ..Owner::default() })
+    }
+
+    /// The same agent in the same session, as this owner of its log: one that has it already, under the same id, is fenced.
+    #[must_use]
+    pub fn owned_by(&self, owner: Owner) -> Self {
+        let session = Session::new(self.session.id().clone(), Arc::clone(self.session.journal())).owned_by(owner);
         Self { session: Arc::new(session), is_chosen: true, ..self.clone() }
     }
 

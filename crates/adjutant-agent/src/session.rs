@@ -50,7 +50,8 @@ pub(crate) struct Session {
     journal: Arc<dyn Journal>,
     /// Made when the log is first owned: agents that never run are many.
     owner: OnceLock<Owner>,
-    takes_over: bool,
+    /// The owner that somebody chose.
+    chosen_owner: Option<Owner>,
     core: Arc<AsyncMutex<Core>>,
     leaving: AtomicBool,
     history: Mutex<Transcript>,
@@ -100,7 +101,7 @@ impl Session {
             id,
             journal,
             owner: OnceLock::new(),
-            takes_over: false,
+            chosen_owner: None,
             core: Arc::default(),
             leaving: AtomicBool::new(false),
             history: Mutex::default(),
@@ -122,23 +123,21 @@ impl Session {
         &self.journal
     }
 
-    /// The session, taking its log from whoever has it.
-    pub(crate) fn taking_over(mut self) -> Self {
-        self.takes_over = true;
+    /// The session, with this owner of its log.
+    pub(crate) fn owned_by(mut self, owner: Owner) -> Self {
+        self.chosen_owner = Some(owner);
         self
     }
 
     /// The session of the same id in another journal.
     pub(crate) fn moved(&self, journal: Arc<dyn Journal>) -> Self {
         let mut session = Self::new(self.id.clone(), journal);
-        session.takes_over = self.takes_over;
+        session.chosen_owner.clone_from(&self.chosen_owner);
         session.seeded(self.seed.clone())
     }
 
     fn owner(&self) -> &Owner {
-        self.owner.get_or_init(|| {
-            if self.takes_over { Owner { takes_over: true, ..Owner::default() } } else { Owner::default() }
-        })
+        self.owner.get_or_init(|| self.chosen_owner.clone().unwrap_or_default())
     }
 
     /// Returns the listeners, which hear of everything that happens in the session.

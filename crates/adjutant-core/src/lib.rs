@@ -36,9 +36,9 @@ pub use durability::Durability;
 pub use error::{Error, ErrorKind, chain};
 pub use event::{Event, EventKind, Events};
 pub use journal::{
-    Attachment, Backlog, DueLog, DueWork, Epoch, Flush, Folded, GcReport, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId,
-    LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MAX_LOST_OWNERS, MemoryJournal, Owner, PageMark, Post, PostStream, Posted, RecordStream,
-    SessionMeta, Stamped, StoredRecord, StoredStream, Work,
+    Attachment, Backlog, DueLog, DueWork, Epoch, Flush, Folded, GcReport, Head, Holder, Journal, JournalError,
+    JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MAX_LOST_OWNERS, MemoryJournal, Owner,
+    PageMark, Post, PostStream, Posted, RecordStream, SessionMeta, Stamped, StoredRecord, StoredStream, Work,
 };
 pub use kv::KvStore;
 pub use memory::Memory;

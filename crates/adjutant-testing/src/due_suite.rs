@@ -8,8 +8,8 @@ use adjutant_agent::{
 use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
 use async_trait::async_trait;
 
-use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
+use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
 
 /// A place to try out a journal that knows what is due: storage of its own that nobody else uses.
 #[diagnostic::on_unimplemented(
@@ -54,7 +54,7 @@ checks! {
     plays::open_is_due: "a log whose run is open is due when nobody owns it, and not before",
     plays::ended_is_not_due: "a log whose run has ended is not due",
     plays::parked_is_due_by_time_and_post: "a parked run is due when its time has come or somebody posts, and not before",
-    plays::post_makes_due: "posts make a log due until they are heeded, also one without a record",
+    plays::post_makes_due: "posts make a log due until they are heeded or passed over, also one without a record",
     plays::each_goes_to_one: "of many who ask at once each due log goes to one, whoever asks first gets no more than asked for",
     plays::aside_is_not_due: "a log that was set aside is not due until it is tried again, and says why",
     plays::lost_owners_set_aside: "a log whose owners die in a row is set aside, and whoever parks or ends begins anew",
@@ -186,6 +186,11 @@ mod plays {
         stage.are_due(&*journal, &[]).await?;
         let no = ok("posting", journal.post(&id, post()).await)?;
         stage.are_due(&*journal, &[&id]).await?;
+        ok("passing over", journal.pass_over(&id, no).await)?;
+        stage.are_due(&*journal, &[]).await?;
+        let no = ok("posting", journal.post(&id, post()).await)?;
+        let newest: Vec<_> = stage.due(&*journal).await?.iter().map(|due| due.newest_post).collect();
+        equal("the newest post", &newest, &vec![no])?;
         let mut log = crate::journal_suite::own(&*journal, &id, &Owner::default()).await?;
         ok("heeding", log.heeded(no).await)?;
         drop(log);

@@ -15,6 +15,7 @@ const EDGES: &[(&str, &str)] = &[
     ("store", "core llm"),
     ("skills", "llm tool agent"),
     ("orchestration", "llm tool agent"),
+    ("fleet", "agent core llm tool store"),
     ("toolkit", "llm tool"),
     ("mcp", "agent core llm tool toolkit"),
     ("otel", "llm"),
@@ -26,7 +27,7 @@ const EDGES: &[(&str, &str)] = &[
 ];
 /// For the crates above all of them; that no two of those need each other, the check for cycles sees.
 const LIBRARIES: &str =
-    "agent context core llm macros mcp orchestration otel providers runtime skills store tool toolkit";
+    "agent context core fleet llm macros mcp orchestration otel providers runtime skills store tool toolkit";
 
 pub(super) fn table(packages: &[Package]) -> Vec<String> {
     let mut messages = Vec::new();

@@ -330,10 +330,10 @@ fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
     })
 }
 
-/// True if a run begins without a prompt behind an answer.
+/// True if a run begins without a prompt, behind an answer or as the first.
 fn follows_answer(run: &Run, began: &Record) -> bool {
     let is_unprompted = matches!(began, Record::Began { prompts, .. } if prompts.is_empty());
-    is_unprompted && run.waiting().tail() == Tail::Answer
+    is_unprompted && run.waiting().tail() != Tail::Open
 }
 
 /// Returns the failed end of a run: the entries that should have gone on from an answer have been taken back or denied.

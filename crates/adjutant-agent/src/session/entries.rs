@@ -54,8 +54,8 @@ impl Core {
     pub(super) fn nothing_to_answer(&self, start: &Start) -> Option<Error> {
         match self.run.waiting().tail() {
             Tail::Open => None,
+            Tail::Nothing | Tail::Answer if start.session.queues().is_filled() => None,
             Tail::Nothing => Some(Error::Prompt("there is none, and nothing was said before")),
-            Tail::Answer if start.session.queues().is_filled() => None,
             Tail::Answer => Some(Error::Prompt("there is none, and a run cannot continue from an answer")),
         }
     }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Journal, JournalError, Log, LogId, LogInfo, Owner, Stamped};
-use crate::record::Record;
+use crate::{number::PostNo, record::Record};
 
 /// The number of owners in a row that an open run may lose before it is set aside: each of them died while it drove it.
 pub const MAX_LOST_OWNERS: u16 = 5;
@@ -42,6 +42,8 @@ pub enum Work {
 pub struct DueLog {
     /// The known facts about it.
     pub info: LogInfo,
+    /// The newest post to it.
+    pub newest_post: PostNo,
     /// The log. Whoever opens its session under the same owner may keep this until then.
     pub log: Box<dyn Log>,
 }
@@ -80,6 +82,12 @@ pub trait DueWork: Journal {
     /// Waits until a log may have become due by what others do; it may also return for nothing. Times that come are not
     /// told, nor is every death: ask for due logs once a second all the same.
     async fn until_due(&self);
+
+    /// The posts up to this one do not make a log due any more, though they wait: nobody could heed them yet.
+    ///
+    /// # Errors
+    /// `Missing`, `Io`.
+    async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError>;
 
     /// Sets a log aside; the reason is shown to people.
     ///

@@ -43,6 +43,8 @@ struct StoredLog {
     work: Work,
     /// Why nobody drives it, if so.
     aside: Option<Arc<str>>,
+    /// The newest post that does not make the log due.
+    passed: PostNo,
     /// The owners in a row that took the log while its run was open.
     takers: u16,
 }
@@ -106,6 +108,7 @@ impl StoredLog {
             newest_post: watch::Sender::default(),
             work: Work::Idle,
             aside: None,
+            passed: PostNo(0),
             takers: 0,
         }
     }
@@ -310,7 +313,7 @@ impl StoredLog {
             Work::Parked { until_ms, .. } => until_ms.is_some_and(|until_ms| until_ms <= now_ms),
             Work::Idle | Work::Aside { .. } => false,
         };
-        self.aside.is_none() && (is_time || !self.posts.is_empty())
+        self.aside.is_none() && (is_time || self.posts.back().is_some_and(|newest| newest.no > self.passed))
     }
 }
 
@@ -336,9 +339,9 @@ impl DueWork for MemoryJournal {
             if due.len() == most || of.owner().is_some() {
                 continue;
             }
-            let info = of.info(&id);
+            let (info, newest_post) = (of.info(&id), *of.newest_post.borrow());
             of.takers += u16::from(of.work == Work::Open);
-            due.push(DueLog { info, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
+            due.push(DueLog { info, newest_post, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
         }
         Ok(due)
     }
@@ -346,6 +349,13 @@ impl DueWork for MemoryJournal {
     async fn until_due(&self) {
         // It ends with the journal, which is borrowed here.
         let _ = self.due.subscribe().changed().await;
+    }
+
+    async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
+        let kept = self.log(log)?;
+        let passed = &mut lock(&kept).passed;
+        *passed = upto.max(*passed);
+        Ok(())
     }
 
     async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {

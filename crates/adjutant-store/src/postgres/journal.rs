@@ -10,8 +10,8 @@ mod records;
 use std::{pin::pin, sync::Arc};
 
 use adjutant_core::{
-    Backlog, Digest, DueLog, DueWork, Epoch, Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
-    Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
+    Backlog, Digest, DueLog, DueWork, Epoch, Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId,
+    LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -173,6 +173,10 @@ impl DueWork for PostgresJournal {
 
     async fn until_due(&self) {
         self.woken().await;
+    }
+
+    async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
+        self.pass(log, upto).await
     }
 
     async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {

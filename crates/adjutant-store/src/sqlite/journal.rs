@@ -12,8 +12,8 @@ mod sessions;
 use std::sync::Arc;
 
 use adjutant_core::{
-    Backlog, DueLog, DueWork, Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
-    Posted, RecordStream, Seq, SessionMeta, StoredStream,
+    Backlog, DueLog, DueWork, Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner,
+    Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use adjutant_llm::World;
 use async_trait::async_trait;
@@ -123,10 +123,10 @@ impl DueWork for SqliteJournal {
         }
         let (owners, store) = (Arc::clone(&self.store.owners), Arc::clone(&self.store));
         let claim = move |db: &rusqlite::Connection| due::claim(db, &owners, &owner, now_ms, most);
-        let taken = move |claimed: Vec<(LogInfo, own::Owned)>| {
-            let due = |(info, owned): (LogInfo, _)| {
+        let taken = move |claimed: Vec<(LogInfo, PostNo, own::Owned)>| {
+            let due = |(info, newest_post, owned): (LogInfo, _, _)| {
                 let log = SqliteLog::new(Arc::clone(&store), info.log.clone(), owned);
-                DueLog { info, log: Box::new(log) }
+                DueLog { info, newest_post, log: Box::new(log) }
             };
             claimed.into_iter().map(due).collect()
         };
@@ -135,6 +135,12 @@ impl DueWork for SqliteJournal {
 
     async fn until_due(&self) {
         self.store.changes.listen(Topic::Posts).changed().await;
+    }
+
+    async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
+        let id = log.clone();
+        let done = self.store.write(Order::lazy(), move |db| due::pass_over(db, &id, upto)).await;
+        done.map_err(|fault| fault.journal(|| format!("cannot pass over posts to log {:?}", log.0)))
     }
 
     async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {

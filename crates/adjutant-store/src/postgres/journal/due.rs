@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, Work,
+    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, PostNo, Work,
 };
 
 use super::{
@@ -12,6 +12,7 @@ use super::{
     log::PostgresLog,
 };
 use crate::postgres::{
+    database::Values,
     fault::Fault,
     row::{digest, signed, text, unsigned},
     wake::{self, Waiter},
@@ -30,8 +31,11 @@ const CLAIM: &str = concat!(
         until = clock_timestamp() + make_interval(secs => $4), \
         lost = case when work = 1 and owner is not null then lost + 1 else lost end \
     from due where logs.id = due.id returning ",
-    keeping::fields!()
+    keeping::fields!(),
+    ", posted"
 );
+
+const PASS: &str = "update logs set passed = greatest(passed, $2) where name = $1";
 
 const ASIDE: &str = "update logs set aside = $2 where name = $1";
 
@@ -63,7 +67,8 @@ impl PostgresJournal {
             let (id, epoch) = (row.try_get(9)?, Epoch(unsigned(row, 10)?));
             let lease = Lease::new(&self.database, &info.log, id, epoch);
             let (seq, link) = (info.head, digest(row, 11)?);
-            Ok(DueLog { info, log: Box::new(PostgresLog::new(lease, seq, link)) })
+            let newest_post = PostNo(unsigned(row, 16)?);
+            Ok(DueLog { info, newest_post, log: Box::new(PostgresLog::new(lease, seq, link)) })
         };
         rows.iter().map(due).collect()
     }
@@ -72,11 +77,19 @@ impl PostgresJournal {
         Waiter::new(std::sync::Arc::clone(&self.database), wake::DUE.to_owned()).wait().await;
     }
 
+    pub(super) async fn pass(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
+        self.change(log, PASS, &[&log.0.as_bytes(), &signed(upto.0)]).await
+    }
+
     pub(super) async fn put_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
-        match self.database.execute(ASIDE, &[&log.0.as_bytes(), &why.as_bytes()]).await {
+        self.change(log, ASIDE, &[&log.0.as_bytes(), &why.as_bytes()]).await
+    }
+
+    async fn change(&self, log: &LogId, sql: &str, values: Values<'_>) -> Result<(), JournalError> {
+        match self.database.execute(sql, values).await {
             Ok(0) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
             Ok(_) => Ok(()),
-            Err(fault) => Err(fault.journal(format_args!("set log {:?} aside", log.0))),
+            Err(fault) => Err(fault.journal(format_args!("change log {:?}", log.0))),
         }
     }
 

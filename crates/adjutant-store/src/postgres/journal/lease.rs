@@ -108,7 +108,9 @@ impl Drop for Lease {
         let left = GiveUpGuard { database, ownership: (row, epoch) };
         // If no runtime is left, nobody renews the lease either.
         self.runtime.spawn(async move {
-            if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch, &left.database.channel(), &wake::DUE]).await {
+            if let Err(error) =
+                left.database.execute(LEAVE_LOG, &[&row, &epoch, &left.database.channel(), &wake::DUE]).await
+            {
                 tracing::warn!(%error, %log, "a log cannot be given up; it is free when its lease ends");
             }
         });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, Work};
+use adjutant_core::{Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, PostNo, Work};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
@@ -30,7 +30,7 @@ pub(super) fn claim(
     owner: &Owner,
     now_ms: u64,
     most: usize,
-) -> Result<Vec<(LogInfo, own::Owned)>, Fault> {
+) -> Result<Vec<(LogInfo, PostNo, own::Owned)>, Fault> {
     owners.enroll(db)?;
     let mut claimed = Vec::new();
     for (id, is_open, mut lost) in due(db, now_ms)? {
@@ -46,9 +46,11 @@ pub(super) fn claim(
             continue;
         }
         db.prepare_cached("UPDATE logs SET lost = ?2 WHERE key = ?1")?.execute([holder.key, lost])?;
+        let mut newest = db.prepare_cached("SELECT newest_post FROM logs WHERE key = ?1")?;
+        let newest = PostNo(number::read(newest.query_row([holder.key], |row| row.get(0))?));
         let info = sessions::info(db, owners, &log)?;
         let owner = Owner { takes_over: true, ..owner.clone() };
-        claimed.push((info, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
+        claimed.push((info, newest, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
     }
     Ok(claimed)
 }
@@ -57,10 +59,18 @@ pub(super) fn claim(
 fn due(db: &Connection, now_ms: u64) -> Result<Vec<(String, bool, i64)>, Fault> {
     let sql = "SELECT id, work = 1, lost FROM logs WHERE due_ms <= ?1 ORDER BY due_ms, updated_ms LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map(params![number::kept(now_ms), MAX_LOOKED_AT], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-    })?;
+    let rows = select
+        .query_map(params![number::kept(now_ms), MAX_LOOKED_AT], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The posts up to this one do not make a log due any more.
+pub(super) fn pass_over(db: &Connection, log: &LogId, upto: PostNo) -> Result<(), Fault> {
+    let sql = "UPDATE logs SET passed = max(passed, ?2) WHERE id = ?1";
+    match db.prepare_cached(sql)?.execute(params![&*log.0, number::kept(upto.0)])? {
+        0 => Err(JournalError::of_log(JournalErrorKind::Missing, log).into()),
+        _ => Ok(()),
+    }
 }
 
 /// Sets a log aside, or no more; true if it was.
@@ -88,9 +98,8 @@ pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<B
     }
     let count = |sql: &str| db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional();
     let now_ms = number::kept(now_ms);
-    let parked = format!(
-        "SELECT count(*) FROM logs WHERE work = 2 AND aside IS NULL AND (due_ms IS NULL OR due_ms > {now_ms})"
-    );
+    let parked =
+        format!("SELECT count(*) FROM logs WHERE work = 2 AND aside IS NULL AND (due_ms IS NULL OR due_ms > {now_ms})");
     told.parked = number::read(count(&parked)?.unwrap_or(0));
     told.aside = number::read(count("SELECT count(*) FROM logs WHERE aside IS NOT NULL")?.unwrap_or(0));
     Ok(told)

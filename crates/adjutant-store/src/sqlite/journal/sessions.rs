@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_core::{GcReport, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta, Work};
+use adjutant_core::{
+    GcReport, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta, Work,
+};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::{

@@ -8,9 +8,11 @@ UPDATE logs SET heeded = newest_post - (SELECT count(*) FROM posts WHERE log = k
 -- The owners in a row that died while its run was open, and why nobody drives it any more.
 ALTER TABLE logs ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE logs ADD COLUMN aside TEXT;
+-- The newest post that does not make the log due.
+ALTER TABLE logs ADD COLUMN passed INTEGER NOT NULL DEFAULT 0;
 -- Idle logs are not in the index: they cost those who ask for work nothing.
 ALTER TABLE logs ADD COLUMN due_ms INTEGER GENERATED ALWAYS AS (
-    CASE WHEN aside IS NOT NULL THEN NULL WHEN work = 1 OR newest_post > heeded THEN 0 ELSE until_ms END
+    CASE WHEN aside IS NOT NULL THEN NULL WHEN work = 1 OR newest_post > max(heeded, passed) THEN 0 ELSE until_ms END
 ) VIRTUAL;
 CREATE INDEX logs_by_due ON logs(due_ms, updated_ms) WHERE due_ms IS NOT NULL;
 CREATE INDEX logs_parked ON logs(key) WHERE work = 2;

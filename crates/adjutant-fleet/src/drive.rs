@@ -1,0 +1,67 @@
+//! One stretch of work on a session that is due: until its run parks or ends.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, Continue, DueLog, DueWork, Error, JournalErrorKind, Outcome, Owner, RunResult};
+
+use crate::status::Ended;
+
+/// Drives a session that was taken for this owner.
+///
+/// Cancel: the run is cancelled; fence the log before, so that nothing of that is recorded.
+pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
+    let DueLog { info, newest_post, log } = due;
+    let name = info.log.clone();
+    let agent = agent.journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>).session(name.clone());
+    let agent = agent.owned_by(owner.clone());
+    let opened = agent.log().open().await;
+    // The session has it now, or never will.
+    drop(log);
+    let worked = match opened {
+        Ok(()) => work(&agent).await,
+        Err(error) => Err(error),
+    };
+    let ended = match worked {
+        Ok(result) if matches!(result.outcome, Outcome::Paused { .. }) => Ended::Parked,
+        Ok(_) => Ended::Finished,
+        // Another owner has it: nothing is lost, and nothing is left to do.
+        Err(error) if is_taken(&error) => return Ended::Nothing,
+        // What was posted is no answer, or no prompt: it waits for what is.
+        Err(Error::Answers(_) | Error::Prompt(_)) => Ended::Nothing,
+        Err(error) => {
+            tracing::warn!(%error, log = %name, "a session could not be worked on, and is set aside");
+            let why = first_line(&error);
+            return set_aside(journal, &name, &why).await;
+        }
+    };
+    if let Err(error) = journal.pass_over(&name, newest_post).await {
+        tracing::warn!(%error, log = %name, "posts to a session could not be passed over");
+    }
+    ended
+}
+
+/// Sets a session aside.
+pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, log: &adjutant_agent::LogId, why: &str) -> Ended {
+    if let Err(error) = journal.set_aside(log, why).await {
+        tracing::warn!(%error, %log, "a session could not be set aside");
+    }
+    Ended::Failed
+}
+
+/// Goes on with the run that is open, or begins one with what was posted.
+async fn work(agent: &Agent) -> Result<RunResult, Error> {
+    match agent.log().has_open_run() {
+        true => agent.resume(Vec::new()).await,
+        false => agent.run(Continue).await,
+    }
+}
+
+fn is_taken(error: &Error) -> bool {
+    matches!(error, Error::Journal(error)
+        if matches!(error.kind, JournalErrorKind::Owned | JournalErrorKind::Fenced | JournalErrorKind::Missing))
+}
+
+/// An error in one line, with its causes.
+fn first_line(error: &Error) -> String {
+    adjutant_agent::chain(error).lines().next().unwrap_or_default().chars().take(500).collect()
+}

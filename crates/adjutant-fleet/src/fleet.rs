@@ -1,0 +1,191 @@
+//! A worker: takes sessions that are due, and drives each until it parks or ends.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use adjutant_agent::{Agent, DueLog, DueWork, JournalError, LogId, LogInfo, Owner};
+use adjutant_tool::Cancel;
+use tokio::{
+    task::{Id, JoinError, JoinSet},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::{
+    drive::{drive, set_aside},
+    status::FleetStatus,
+};
+
+/// The sessions that are worked on at a time, by itself.
+const CONCURRENCY: usize = 16;
+/// The longest time between two looks for due sessions.
+const LOOK: Duration = Duration::from_secs(1);
+/// The first and the longest time that a storage which fails is left alone.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// The time that sessions at work have once the worker shall stop, by itself.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Makes the agent of a session.
+type Agents = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
+
+/// A worker over the sessions of a journal.
+///
+/// Whatever number of workers there are, in this process or in others, each due session goes to one; what a dead one had goes to
+/// another when its ownership ends. A session whose workers die five times in a row is set aside, and so is one whose agent cannot
+/// be made or whose log cannot be used: [`DueWork::retry`] gives it back.
+pub struct Fleet {
+    journal: Arc<dyn DueWork>,
+    agents: Arc<Agents>,
+    concurrency: usize,
+    grace: Duration,
+    status: FleetStatus,
+}
+
+impl Fleet {
+    /// A worker over a journal; `agents` makes the agent of a session, and says in one line why it cannot.
+    ///
+    /// The agent goes on as the run was begun: see [`Agent::resume`].
+    pub fn new(
+        journal: impl DueWork + 'static,
+        agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
+    ) -> Self {
+        let status = FleetStatus::default();
+        let (journal, agents) = (Arc::new(journal), Arc::new(agents));
+        Self { journal, agents, concurrency: CONCURRENCY, grace: GRACE, status }
+    }
+
+    /// Sets how many sessions are worked on at a time; 16 by default, at least 1.
+    #[must_use]
+    pub fn concurrency(self, concurrency: usize) -> Self {
+        Self { concurrency: concurrency.max(1), ..self }
+    }
+
+    /// Sets the time that sessions at work have to park or end once the worker shall stop; 30 s by default. Then they are given
+    /// up as a dead worker's would be, at once: another worker goes on.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// What the worker does, in numbers.
+    pub fn status(&self) -> FleetStatus {
+        self.status.clone()
+    }
+
+    /// Works until it is told to stop, and then until the sessions at work are given up.
+    ///
+    /// A storage that fails is asked again, after up to 10 s.
+    ///
+    /// Cancel: the runs at work are cancelled; use `stop`, unless that is meant.
+    ///
+    /// # Errors
+    /// `Version` and `Unsupported` of the journal: asking again would not help.
+    pub async fn run(self, stop: Cancel) -> Result<(), JournalError> {
+        let (owner, mut at_work, mut pause) = (Owner::default(), Sessions::default(), PAUSES.0);
+        while !stop.is_cancelled() {
+            at_work.clear();
+            let room = self.concurrency.saturating_sub(at_work.names.len());
+            if room == 0 {
+                wait(&stop, at_work.next()).await;
+                continue;
+            }
+            let is_more = match self.journal.due(&owner, room).await {
+                Ok(due) => {
+                    pause = PAUSES.0;
+                    let is_more = due.len() == room;
+                    due.into_iter().for_each(|due| self.begin(&mut at_work, due, &owner));
+                    is_more
+                }
+                Err(error) if error.is_retryable() => {
+                    tracing::warn!(%error, "due sessions cannot be asked for");
+                    wait(&stop, sleep(pause)).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                    true
+                }
+                Err(error) => return Err(error),
+            };
+            if !is_more {
+                wait(&stop, timeout(LOOK, self.journal.until_due())).await;
+            }
+        }
+        self.drain(at_work).await;
+        Ok(())
+    }
+
+    fn begin(&self, at_work: &mut Sessions, due: DueLog, owner: &Owner) {
+        let (journal, status, owner) = (Arc::clone(&self.journal), self.status.clone(), owner.clone());
+        let (name, working) = (due.info.log.clone(), self.status.works());
+        let agent = (self.agents)(&due.info);
+        at_work.spawn(name.clone(), async move {
+            let ended = match agent {
+                Ok(agent) => drive(&journal, agent, due, &owner).await,
+                Err(why) => set_aside(&journal, &name, &format!("its agent cannot be made: {why}")).await,
+            };
+            status.ended(ended);
+            drop(working);
+        });
+    }
+
+    /// Lets the sessions at work come to a stop; those that do not in time are fenced and left to others.
+    async fn drain(self, mut at_work: Sessions) {
+        let until = Instant::now() + self.grace;
+        loop {
+            tokio::select! {
+                is_left = at_work.next() => if !is_left { return },
+                () = sleep_until(until) => break,
+            }
+        }
+        let thief = Owner { takes_over: true, ..Owner::default() };
+        for log in at_work.names.values() {
+            // What the run writes on its way out is not heard any more; given up, the log is due for others.
+            if let Err(error) = self.journal.own(log, &thief).await {
+                tracing::warn!(%error, %log, "a session at work could not be given up");
+            }
+        }
+    }
+}
+
+/// The sessions at work, each on a task of its own.
+#[derive(Default)]
+struct Sessions {
+    tasks: JoinSet<()>,
+    names: BTreeMap<Id, LogId>,
+}
+
+impl Sessions {
+    fn spawn(&mut self, name: LogId, work: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(work);
+        self.names.insert(task.id(), name);
+    }
+
+    /// Forgets those that have ended.
+    fn clear(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.forget(ended);
+        }
+    }
+
+    /// Waits until one has ended; false if there is none.
+    async fn next(&mut self) -> bool {
+        let Some(ended) = self.tasks.join_next_with_id().await else { return false };
+        self.forget(ended);
+        true
+    }
+
+    fn forget(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        self.names.remove(&id);
+    }
+}
+
+/// Waits for something, unless it is to stop.
+async fn wait(stop: &Cancel, something: impl Future) {
+    tokio::select! {
+        _ = something => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fleet").field("journal", &self.journal).field("status", &self.status).finish_non_exhaustive()
+    }
+}

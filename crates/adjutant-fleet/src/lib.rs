@@ -1,0 +1,10 @@
+//! Workers that drive the sessions of a journal which are due, on any number of machines.
+
+#![doc = include_str!("../README.md")]
+
+mod drive;
+mod fleet;
+mod status;
+
+pub use fleet::Fleet;
+pub use status::FleetStatus;

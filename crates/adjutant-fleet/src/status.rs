@@ -1,0 +1,83 @@
+//! What a worker does, in numbers.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// What a worker does, in numbers since it began; clones see the same.
+#[derive(Debug, Clone, Default)]
+pub struct FleetStatus {
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    at_work: AtomicU64,
+    claimed: AtomicU64,
+    finished: AtomicU64,
+    parked: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// The way a stretch of work on a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Finished,
+    Parked,
+    Failed,
+    /// There was nothing to do, or somebody else does it.
+    Nothing,
+}
+
+/// A session that is worked on, until this is dropped.
+pub(crate) struct AtWork(FleetStatus);
+
+impl FleetStatus {
+    /// Returns the number of sessions that it works on now.
+    pub fn at_work(&self) -> u64 {
+        self.counts.at_work.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of times that it took a session.
+    pub fn claimed(&self) -> u64 {
+        self.counts.claimed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of runs that it brought to their ends, whatever these were.
+    pub fn finished(&self) -> u64 {
+        self.counts.finished.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of times that a run parked.
+    pub fn parked(&self) -> u64 {
+        self.counts.parked.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of times that a session could not be worked on.
+    pub fn failed(&self) -> u64 {
+        self.counts.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn works(&self) -> AtWork {
+        self.counts.claimed.fetch_add(1, Ordering::Relaxed);
+        self.counts.at_work.fetch_add(1, Ordering::Relaxed);
+        AtWork(self.clone())
+    }
+
+    pub(crate) fn ended(&self, how: Ended) {
+        let count = match how {
+            Ended::Finished => &self.counts.finished,
+            Ended::Parked => &self.counts.parked,
+            Ended::Failed => &self.counts.failed,
+            Ended::Nothing => return,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.counts.at_work.fetch_sub(1, Ordering::Relaxed);
+    }
+}

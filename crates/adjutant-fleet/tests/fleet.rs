@@ -1,0 +1,158 @@
+//! Workers over the journal in memory, in virtual time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use adjutant_agent::{Agent, DueWork, Journal, Lane, LogId, MemoryJournal, Owner, Post, Work};
+use adjutant_fleet::{Fleet, FleetStatus};
+use adjutant_llm::{CallResult, Entry, Script, ScriptedModel, UserMessage};
+use adjutant_tool::{Answer, Approval, Cancel, ToolSpec, tool_fn};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+/// Says something to a session, which is made if there is none.
+async fn post(journal: &MemoryJournal, log: &str, text: &str) {
+    let log = LogId::from(log);
+    if journal.info(&log).await.is_err() {
+        drop(journal.own(&log, &Owner::default()).await.expect("it is made"));
+    }
+    let content = Entry::User(UserMessage::text(text));
+    journal.post(&log, Post::Message { lane: Lane::FollowUp, content }).await.expect("it is posted");
+}
+
+/// Runs a worker until something holds.
+async fn until(fleet: Fleet, holds: impl Fn(&FleetStatus) -> bool) {
+    let (stop, status) = (Cancel::new(), fleet.status());
+    let worker = tokio::spawn(fleet.grace(Duration::from_secs(1)).run(stop.clone()));
+    wait(&status, holds).await;
+    stop.cancel();
+    worker.await.expect("no panic").expect("it ends");
+}
+
+async fn wait(status: &FleetStatus, holds: impl Fn(&FleetStatus) -> bool) {
+    // In virtual time this takes none.
+    tokio::time::timeout(Duration::from_secs(3_600), async {
+        while !holds(status) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap_or_else(|_| panic!("it never held: {status:?}"));
+}
+
+async fn work(journal: &MemoryJournal, log: &str) -> Work {
+    journal.info(&log.into()).await.expect("it is there").work.expect("it is known")
+}
+
+#[tokio::test(start_paused = true)]
+async fn posted_prompts_are_answered_each_once_by_any_number_of_workers() {
+    let journal = MemoryJournal::default();
+    for session in 0..40 {
+        post(&journal, &session.to_string(), "Do it.").await;
+    }
+    let asked = Arc::new(AtomicU64::new(0));
+    let worker = |_: usize| -> (FleetStatus, Cancel, JoinHandle<_>) {
+        let asked = Arc::clone(&asked);
+        let fleet = Fleet::new(journal.clone(), move |_| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(Agent::new(ScriptedModel::new([Script::new().text("done")])))
+        });
+        let (status, stop) = (fleet.status(), Cancel::new());
+        let task = tokio::spawn(fleet.concurrency(3).run(stop.clone()));
+        (status, stop, task)
+    };
+    let workers: Vec<_> = (0..4).map(worker).collect();
+    let done = |_: &FleetStatus| workers.iter().map(|(status, ..)| status.finished()).sum::<u64>() == 40;
+    wait(&workers[0].0, done).await;
+    for (status, stop, task) in workers {
+        stop.cancel();
+        task.await.expect("no panic").expect("it ends");
+        assert_eq!((status.at_work(), status.failed()), (0, 0));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 40);
+    let told = journal.backlog().await.expect("it counts");
+    assert_eq!((told.due, told.at_work, told.parked, told.aside), (0, 0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ever() {
+    let journal = MemoryJournal::default();
+    let ran = Arc::new(AtomicU64::new(0));
+    let agent = {
+        let ran = Arc::clone(&ran);
+        let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+        let pay = move |_, _| {
+            ran.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Ok(CallResult::ok("paid")))
+        };
+        // The last one answers what was posted meanwhile: it was kept.
+        let script = [Script::new().call("pay", json!({})), Script::new().text("paid"), Script::new().text("I did.")];
+        Agent::new(ScriptedModel::new(script)).tool(tool_fn(spec, pay))
+    };
+    let fleet = || {
+        let agent = agent.clone();
+        Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
+    };
+    post(&journal, "bill", "Pay it.").await;
+    until(fleet(), |status| status.parked() == 1).await;
+    assert!(matches!(work(&journal, "bill").await, Work::Parked { on, .. } if on.contains("pay")));
+    // It waits for an answer, which this is not: it is looked at once.
+    post(&journal, "bill", "Hurry.").await;
+    until(fleet(), |status| status.claimed() == 1 && status.at_work() == 0).await;
+    assert!(journal.due(&Owner::default(), 9).await.expect("it tells").is_empty());
+    let reader = agent.clone().journal(journal.clone()).session("bill".into());
+    reader.log().open().await.expect("it opens");
+    let pause = reader.log().pauses().remove(0).answered(Answer::approve());
+    drop(reader);
+    let answer = Post::Answer { pause: pause.pause, answer: pause.answer, shown: pause.shown };
+    journal.post(&"bill".into(), answer).await.expect("it is posted");
+    until(fleet(), |status| status.finished() == 1).await;
+    assert_eq!((ran.load(Ordering::Relaxed), work(&journal, "bill").await), (1, Work::Idle));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_leaves_at_its_end_goes_on_with_another() {
+    let journal = MemoryJournal::default();
+    let spec =
+        ToolSpec { replay: adjutant_tool::Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({"type": "object"})) };
+    let agent = |hangs: bool| {
+        let spec = spec.clone();
+        Agent::new(ScriptedModel::new([Script::new().call("look", json!({})), Script::new().text("seen")])).tool(
+            tool_fn(spec, move |_, _| async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Ok(CallResult::ok("it is there"))
+            }),
+        )
+    };
+    post(&journal, "log", "Look.").await;
+    let (stop, first) = (Cancel::new(), agent(true));
+    let fleet = Fleet::new(journal.clone(), move |_| Ok(first.clone())).grace(Duration::from_secs(5));
+    let worker = tokio::spawn(fleet.run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(work(&journal, "log").await, Work::Open);
+    stop.cancel();
+    worker.await.expect("no panic").expect("it ends");
+    let second = agent(false);
+    until(Fleet::new(journal.clone(), move |_| Ok(second.clone())), |status| status.finished() == 1).await;
+    let reader = agent(false).journal(journal.clone()).session("log".into());
+    reader.log().open().await.expect("it opens");
+    assert!(reader.log().transcript().iter().any(|stored| format!("{stored:?}").contains("it is there")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_whose_agent_cannot_be_made_is_set_aside_with_the_reason_until_it_is_tried_again() {
+    let journal = MemoryJournal::default();
+    post(&journal, "log", "Do it.").await;
+    until(Fleet::new(journal.clone(), |_| Err("no model".into())), |status| status.failed() == 1).await;
+    assert_eq!(work(&journal, "log").await, Work::Aside { why: "its agent cannot be made: no model".into() });
+    assert!(journal.retry(&"log".into()).await.expect("it is there"));
+    let agent = Agent::new(ScriptedModel::new([Script::new().text("done")]));
+    until(Fleet::new(journal.clone(), move |_| Ok(agent.clone())), |status| status.finished() == 1).await;
+}
