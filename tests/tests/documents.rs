@@ -13,6 +13,7 @@ const DOCUMENTS: [(&str, &str); 24] = [
     ("docs/command.md", "docs"),
     ("docs/events.md", "docs"),
     ("docs/dependencies.md", "docs"),
+    ("docs/fleet.md", "docs"),
     ("docs/hands.md", "docs"),
     ("docs/http.md", "docs"),
     ("docs/lifecycle.md", "docs"),

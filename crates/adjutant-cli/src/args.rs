@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 mod agents;
 mod board;
+mod fleet;
 mod manifest;
 mod mcp;
 mod memory;
@@ -18,10 +19,11 @@ use clap::{Parser, Subcommand};
 pub(crate) use self::{
     agents::{AgentChoice, Agents, CheckAgents, ListAgents},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
+    fleet::{AnswerDue, Fleet, PostDue, Retry, StatusOfFleet, Worker},
     manifest::{CheckManifest, Init, ManifestCommand, ShowManifest},
     mcp::{AddServer, ListServers, Login, Mcp, OfFile, OfServers, RemoveServer, Serve, TestServer},
     memory::{Forget, ListFacts, Memory, Search, Whose},
-    run::{At, How, Resume, Run},
+    run::{At, GivenAnswers, How, Resume, Run},
     sessions::{
         Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Stop, Tell, Verify,
     },
@@ -69,6 +71,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Agent(agent::Agent),
     Up(agent::Up),
+    Worker(Worker),
+    /// Looks after the sessions that workers drive: what is due, what waits, what was set aside; says something to one.
+    #[command(subcommand)]
+    Fleet(Fleet),
     Trust(Trust),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]

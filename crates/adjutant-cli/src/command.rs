@@ -31,7 +31,7 @@ pub fn main() -> ExitCode {
     adjutant::toolkit::sandbox_helper();
     let args = Args::parse();
     let Some(command) = args.command else { return ended(telemetry::exported(|| talk::talk(&args.talk))) };
-    if matches!(command, Command::Agent(_) | Command::Up(_)) {
+    if matches!(command, Command::Agent(_) | Command::Up(_) | Command::Worker(_)) {
         // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
         adjutant::runtime::host::hide_memory();
     }
@@ -47,6 +47,8 @@ pub fn main() -> ExitCode {
         Command::Agents(command) => agents::agents(command),
         Command::Agent(command) => agent::agent(command),
         Command::Up(args) => up::up(&args),
+        Command::Worker(args) => telemetry::exported(|| fleet::worker(&args)),
+        Command::Fleet(command) => fleet::fleet(command),
         Command::Trust(args) => trust::trust(&args),
         Command::Board(command) => board::board(command),
         Command::Init(args) => init::init(&args),

@@ -19,6 +19,7 @@ mod ending;
 mod exit;
 mod explain;
 mod file;
+mod fleet;
 mod follow;
 mod hands;
 mod init;

@@ -51,7 +51,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         return Err(closed(&left.kept));
     }
     let pauses: Vec<Arc<Pause>> = left.run.pauses().cloned().collect();
-    let given = answers::answers(args, &pauses)?;
+    let given = answers::answers(&args.given, &pauses)?;
     let heard = heard(&left).await?;
     let is_answered = |pause: &Arc<Pause>| {
         let given = given.iter().any(|it| it.pause == pause.id);
@@ -61,7 +61,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let goes_on = open.is_empty() || !given.is_empty() || !heard.is_empty();
     if goes_on {
         // Before Ctrl-C is listened to: it ends the question and the command with it.
-        answers::show(&args.approve, Some(&root), &pauses, &given)?;
+        answers::show(&args.given.approve, Some(&root), &pauses, &given)?;
     }
     let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
     let mut screen = Screen::new(chatter);

@@ -84,7 +84,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
 }
 
 /// Ends it when the system asks to, as services are ended; whether it did.
-fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<bool>, Problem> {
+pub(crate) fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<bool>, Problem> {
     let (told, asked) = tokio::sync::watch::channel(false);
     #[cfg(unix)]
     {

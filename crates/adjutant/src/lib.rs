@@ -9,6 +9,8 @@ pub use adjutant_agent::{
     RunResult, Running,
 };
 pub use adjutant_context as context;
+#[cfg(feature = "fleet")]
+pub use adjutant_fleet as fleet;
 pub use adjutant_llm as llm;
 pub use adjutant_llm::Model;
 pub use adjutant_macros::tool_facade as tool;

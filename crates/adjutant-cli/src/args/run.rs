@@ -75,6 +75,20 @@ pub(crate) struct Resume {
     /// The session; without it, that of the directory which changed last.
     pub(crate) name: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) given: GivenAnswers,
+
+    /// Tells what would be done again and why, and what differs from the recorded requests; does nothing.
+    #[arg(long, conflicts_with_all = ["approve", "deny", "answers"])]
+    pub(crate) explain: bool,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// Answers to what waits.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct GivenAnswers {
     /// Approves what waits under this id, or everything that needs approval, and shows it; with the digest that is
     /// told with what waits, only if it is still that.
     #[arg(long, value_name = "ID[@DIGEST]", num_args = 0..=1, default_missing_value = "")]
@@ -91,13 +105,6 @@ pub(crate) struct Resume {
     /// Answers what waits under an id: a question, a result, or by how much a limit is extended.
     #[arg(long = "answer", value_name = "ID=TEXT")]
     pub(crate) answers: Vec<String>,
-
-    /// Tells what would be done again and why, and what differs from the recorded requests; does nothing.
-    #[arg(long, conflicts_with_all = ["approve", "deny", "answers"])]
-    pub(crate) explain: bool,
-
-    #[command(flatten)]
-    pub(crate) how: How,
 }
 
 /// The options for the work of an agent.

@@ -10,7 +10,7 @@ use adjutant::{
 use serde_json::Value;
 
 use crate::{
-    args::Resume,
+    args::GivenAnswers,
     consent::{answered, is_on_terminal},
     exit::Exit,
     plain,
@@ -23,7 +23,7 @@ use crate::{
 ///
 /// # Errors
 /// `Usage` if one is for nothing that waits, does not fit, or if one pause is answered twice.
-pub(crate) fn answers(args: &Resume, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, Problem> {
+pub(crate) fn answers(args: &GivenAnswers, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, Problem> {
     let mut given: Vec<Answered> = Vec::new();
     for (pause, answer) in named(args, pauses)? {
         if given.iter().any(|it| it.pause == pause.id) {
@@ -53,7 +53,7 @@ pub(crate) fn answers(args: &Resume, pauses: &[Arc<Pause>]) -> Result<Vec<Answer
 }
 
 /// The answers to pauses that are named.
-fn named<'a>(args: &Resume, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, Answer)>, Problem> {
+fn named<'a>(args: &GivenAnswers, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, Answer)>, Problem> {
     let mut named = Vec::new();
     for id in args.approve.iter().filter(|id| !id.is_empty()) {
         named.push((find(id, pauses)?, Answer::approve()));
@@ -146,7 +146,7 @@ fn by_id<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
     }
 }
 
-fn denial(args: &Resume, pause: &Pause) -> Answer {
+fn denial(args: &GivenAnswers, pause: &Pause) -> Answer {
     let why = args.why.clone().unwrap_or_default();
     if waits::is_approval(pause) {
         return Answer::deny(why);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{
-    Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
-    Posted, RecordStream, SessionMeta, StoredStream,
+    Backlog, DueLog, DueWork, Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner,
+    Post, PostNo, PostStream, Posted, RecordStream, SessionMeta, StoredStream,
 };
 use crate::number::Seq;
 
@@ -62,5 +62,32 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         (**self).folded(log).await
+    }
+}
+
+#[async_trait]
+impl<J: DueWork + ?Sized> DueWork for Arc<J> {
+    async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
+        (**self).due(owner, most).await
+    }
+
+    async fn until_due(&self) {
+        (**self).until_due().await;
+    }
+
+    async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
+        (**self).pass_over(log, upto).await
+    }
+
+    async fn set_aside(&self, log: &LogId, why: &str) -> Result<(), JournalError> {
+        (**self).set_aside(log, why).await
+    }
+
+    async fn retry(&self, log: &LogId) -> Result<bool, JournalError> {
+        (**self).retry(log).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, JournalError> {
+        (**self).backlog().await
     }
 }

@@ -11,7 +11,9 @@ use crate::{
     Credentials, Error, ErrorKind, Workspace,
     manifest::{StoreKind, StoreSpec},
 };
-use adjutant_agent::{Journal, JournalError, KvStore, Memory, MemoryJournal, kv::MemoryKvStore, memory::InMemory};
+use adjutant_agent::{
+    DueWork, Journal, JournalError, KvStore, Memory, MemoryJournal, kv::MemoryKvStore, memory::InMemory,
+};
 use adjutant_llm::World;
 #[cfg(feature = "postgres")]
 use adjutant_store::Postgres;
@@ -94,6 +96,20 @@ impl Store {
             Kind::Memory(store) => Arc::clone(&store.journal) as Arc<dyn Journal>,
             #[cfg(feature = "postgres")]
             Kind::Postgres(store) => Arc::new(store.journal()),
+        }
+    }
+
+    /// Its sessions, with what of them is due.
+    ///
+    /// # Errors
+    /// `Config` if it does not know what is due.
+    pub fn due_work(&self) -> Result<Arc<dyn DueWork>, Error> {
+        match &self.0 {
+            Kind::Sqlite(store) => Ok(Arc::new(store.journal())),
+            Kind::Jsonl(_) => Err(only_sessions("knowledge of what is due")),
+            Kind::Memory(store) => Ok(Arc::clone(&store.journal) as Arc<dyn DueWork>),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(store) => Ok(Arc::new(store.journal())),
         }
     }
 

@@ -1,0 +1,90 @@
+//! The arguments of workers, and of what they drive.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Subcommand;
+
+use super::{At, GivenAnswers, run::seconds};
+
+/// Drives the sessions of a store which are due, until Ctrl-C or SIGTERM; any number of workers may share a store.
+///
+/// A session is due when its run is open and nobody drives it, when somebody posts to it, or when a time has come that its run
+/// waits for. What a worker has when it dies goes to another: at once on one machine, within 15 s on PostgreSQL. A session that
+/// loses five workers in a row is set aside.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Worker {
+    /// The manifest of the agent that works in the sessions.
+    #[arg(long, value_name = "FILE", default_value = "adjutant.yaml")]
+    pub(crate) manifest: PathBuf,
+
+    /// The largest number of sessions that are driven at a time.
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) concurrency: u32,
+
+    /// The time that sessions have to come to a stop once the worker shall end; then another worker goes on with them.
+    #[arg(long, value_name = "SECS", default_value = "30", value_parser = seconds)]
+    pub(crate) grace: Duration,
+
+    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only that.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) trust: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// What is done about the sessions of workers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fleet {
+    /// Shows how many sessions are due, at work, waiting and set aside, and those that wait or were set aside.
+    Status(StatusOfFleet),
+    Post(PostDue),
+    Answer(AnswerDue),
+    Retry(Retry),
+}
+
+/// What is shown of the sessions.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusOfFleet {
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Says something to a session, which is made if there is none: a worker hears it, and lets its agent answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PostDue {
+    /// The session.
+    pub(crate) name: String,
+    /// The text to say.
+    pub(crate) text: String,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Answers what the run of a session waits for: a worker goes on with it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnswerDue {
+    /// The session.
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) given: GivenAnswers,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Lets workers drive a session again that was set aside.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Retry {
+    /// The session.
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}

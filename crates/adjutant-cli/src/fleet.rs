@@ -1,0 +1,182 @@
+//! `adjutant worker` and `adjutant fleet`: sessions that are driven by any number of workers.
+
+use std::sync::Arc;
+
+use adjutant::{
+    Cancel,
+    agent::{DueWork, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Owner, Pause, Post, Seq, SessionMeta, Work},
+    fleet::Fleet as Workers,
+    llm::{Entry, UserMessage},
+    runtime::{Credentials, Engine, Lead, Overrides, TrustStore},
+};
+use serde_json::json;
+
+use crate::{
+    agent::create,
+    args::{AnswerDue, Fleet, PostDue, Retry, StatusOfFleet, Worker},
+    consent::Consent,
+    exit::Exit,
+    interrupt, named, plain,
+    problem::Problem,
+    resume::answers,
+    screen::{Chatter, tell, write},
+    store::Store,
+    trouble::{of_journal, of_runtime},
+    up, waits,
+    work::work,
+};
+
+/// The largest number of sessions that are shown of those that wait or were set aside.
+const MAX_SHOWN: usize = 100;
+
+/// Drives sessions that are due.
+pub(crate) fn worker(args: &Worker) -> Result<Exit, Problem> {
+    work(perform(args))
+}
+
+/// Looks after the sessions of workers.
+pub(crate) fn fleet(command: Fleet) -> Result<Exit, Problem> {
+    match command {
+        Fleet::Status(args) => work(status(&args)),
+        Fleet::Post(args) => work(post(&args)),
+        Fleet::Answer(args) => work(answer(&args)),
+        Fleet::Retry(args) => work(retry(&args)),
+    }
+}
+
+async fn perform(args: &Worker) -> Result<Exit, Problem> {
+    let resolved = create::resolve(&args.manifest, Overrides::default())?;
+    let trusted = TrustStore::of_user();
+    let command = format!("adjutant worker --manifest {}", plain::word(&args.manifest.to_string_lossy()));
+    let consent = Consent { store: &trusted, given: &args.trust, command, option: "--trust" };
+    consent.ask(&create::wants(&resolved)?)?;
+    let store = Store::open(&args.at).await?;
+    let due = due_work(&store)?;
+    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let engine = Engine::builder(resolved).credentials(credentials).store(store.opened().clone());
+    let engine = engine.trusted().build().await.map_err(|error| of_runtime(&error))?;
+    let agents = move |info: &LogInfo| match engine.lead(&info.log.0) {
+        Ok(Lead::Agent(agent)) => Ok(agent),
+        Ok(_) => Err("agents that hand a conversation on do not work in sessions of workers".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    let concurrency = usize::try_from(args.concurrency).unwrap_or(usize::MAX);
+    let workers = Workers::new(due, agents).concurrency(concurrency).grace(args.grace);
+    let stop = Cancel::new();
+    interrupt::listen(stop.clone(), Chatter::Lines)
+        .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
+    let asked = up::asked_to_end(stop.clone())?;
+    if let Some(notice) = store.notice() {
+        tell(&notice);
+    }
+    tell(&format!(
+        "drives sessions that are due; Ctrl-C ends it; `adjutant fleet status{}` shows them",
+        store.option()
+    ));
+    let done = workers.status();
+    workers.run(stop).await.map_err(|error| of_journal(&error))?;
+    tell(&format!("drove {} runs to their ends, {} until they wait", done.finished(), done.parked()));
+    Ok(if *asked.borrow() { Exit::Finished } else { Exit::Cancelled })
+}
+
+async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
+    let store = Store::find(&args.at).await?;
+    let due = due_work(&store)?;
+    let told = due.backlog().await.map_err(|error| of_journal(&error))?;
+    let shown = shown(&*due).await?;
+    if args.json {
+        let sessions: Vec<_> = shown.iter().map(|info| json!({"name": info.log, "work": info.work})).collect();
+        write(&plain::json_line(json!({"backlog": told, "sessions": sessions})))?;
+        return Ok(Exit::Finished);
+    }
+    let oldest = told.oldest.map(|it| format!(" (for {} s at most)", it.as_secs())).unwrap_or_default();
+    let mut text = format!(
+        "due {}{oldest}  at work {}  waiting {}  set aside {}\n",
+        told.due, told.at_work, told.parked, told.aside
+    );
+    for info in &shown {
+        let line = match &info.work {
+            Some(Work::Parked { on, .. }) => format!("waits   {}  {}", plain::word(&info.log.0), plain::line(on)),
+            Some(Work::Aside { why }) => format!("aside   {}  {}", plain::word(&info.log.0), plain::line(why)),
+            _ => continue,
+        };
+        text += &line;
+        text.push('\n');
+    }
+    write(&text)?;
+    Ok(Exit::Finished)
+}
+
+/// The newest sessions that wait or were set aside.
+async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
+    let (mut shown, mut query) = (Vec::new(), LogQuery { limit: 1_000, ..LogQuery::default() });
+    loop {
+        let page = due.list(&query).await.map_err(|error| of_journal(&error))?;
+        let stands = |info: &LogInfo| matches!(info.work, Some(Work::Parked { .. } | Work::Aside { .. }));
+        shown.extend(page.logs.into_iter().filter(stands));
+        if shown.len() >= MAX_SHOWN || page.next.is_none() {
+            shown.truncate(MAX_SHOWN);
+            return Ok(shown);
+        }
+        query.after = page.next;
+    }
+}
+
+async fn post(args: &PostDue) -> Result<Exit, Problem> {
+    if args.text.trim().is_empty() {
+        return Err(Problem::new(Exit::Usage, "nothing is said"));
+    }
+    let store = Store::open(&args.at).await?;
+    let (due, log) = (due_work(&store)?, LogId::from(args.name.as_str()));
+    let content = Entry::from(UserMessage::text(args.text.as_str()));
+    let said = || Post::Message { lane: Lane::FollowUp, content: content.clone() };
+    match due.post(&log, said()).await {
+        Err(error) if error.kind == JournalErrorKind::Missing => {
+            // Somebody else may make it at the same time: then it is there as well.
+            let made = due.own(&log, &Owner::default()).await;
+            if made.is_ok() {
+                due.describe(&log, SessionMeta::default()).await.map_err(|error| of_journal(&error))?;
+            }
+            drop(made);
+            due.post(&log, said()).await.map_err(|error| of_journal(&error))?;
+        }
+        posted => drop(posted.map_err(|error| of_journal(&error))?),
+    }
+    store.settle(&log).await;
+    tell(&format!("a worker hears it: `adjutant sessions show {}{}`", plain::word(&args.name), store.option()));
+    Ok(Exit::Finished)
+}
+
+async fn answer(args: &AnswerDue) -> Result<Exit, Problem> {
+    let store = Store::find(&args.at).await?;
+    let sessions = store.sessions();
+    let info = named::find(&sessions, &args.name).await?;
+    let run = sessions.transcript(&info.log, Seq(u64::MAX)).await.map_err(|error| of_journal(&error))?;
+    let pauses: Vec<Arc<Pause>> = run.pauses().cloned().collect();
+    let given = answers::answers(&args.given, &pauses)?;
+    if given.is_empty() {
+        let waits: Vec<String> = pauses.iter().map(|pause| waits::shown(pause, None).0).collect();
+        let text =
+            if waits.is_empty() { "nothing waits here".to_owned() } else { format!("waits: {}", waits.join("; ")) };
+        return Err(Problem::new(Exit::Waits, text).hint("--approve, --deny or --answer ID=TEXT answers"));
+    }
+    answers::show(&args.given.approve, None, &pauses, &given)?;
+    for it in given {
+        let post = Post::Answer { pause: it.pause, answer: it.answer, shown: it.shown };
+        store.journal().post(&info.log, post).await.map_err(|error| of_journal(&error))?;
+    }
+    tell("a worker hears it");
+    Ok(Exit::Finished)
+}
+
+async fn retry(args: &Retry) -> Result<Exit, Problem> {
+    let store = Store::find(&args.at).await?;
+    let info = named::find(&store.sessions(), &args.name).await?;
+    let was_aside = due_work(&store)?.retry(&info.log).await.map_err(|error| of_journal(&error))?;
+    tell(if was_aside { "a worker drives it again" } else { "it was not set aside" });
+    Ok(Exit::Finished)
+}
+
+fn due_work(store: &Store) -> Result<Arc<dyn DueWork>, Problem> {
+    store.opened().due_work().map_err(|error| of_runtime(&error))
+}
