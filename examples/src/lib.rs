@@ -4,6 +4,9 @@
 #[doc = include_str!("../../docs/agents.md")]
 mod agents;
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/fleet.md")]
+mod fleet;
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/hands.md")]
 mod hands;
 #[cfg(doctest)]

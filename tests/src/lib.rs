@@ -6,6 +6,7 @@ pub mod asked;
 #[cfg(unix)]
 pub mod chaos;
 pub mod crew;
+pub mod fleet;
 pub mod hunt;
 pub mod kill;
 

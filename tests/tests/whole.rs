@@ -25,6 +25,8 @@ mod events_table;
 mod examples;
 #[path = "faults.rs"]
 mod faults;
+#[path = "fleet.rs"]
+mod fleet;
 #[path = "hello.rs"]
 mod hello;
 #[path = "kill.rs"]

@@ -1,5 +1,6 @@
 //! `crash`: the kill test, whole: 200 trials for each kind of storage, each with as many kills as it takes; and the crew
-//! drill: three workers on one board of 200 tasks, killed at any moment.
+//! drill: three workers on one board of 200 tasks, killed at any moment; and the drill of workers that drive sessions, alone by
+//! `crash --fleet`.
 
 use crate::{Failure, cargo};
 
@@ -10,7 +11,14 @@ const KILL: &str = "run --package adjutant-tests --bin kill --locked -- trials a
 const DRILLS: &str = "10";
 const CREW: &str = "run --package adjutant-tests --bin crew --locked -- drill all --times";
 
+/// The drill of workers.
+const FLEET: &str = "run --package adjutant-tests --bin fleet --locked -- drill all";
+
 pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
+    if let ["--fleet", rest @ ..] = options {
+        return cargo::step_with(FLEET, rest);
+    }
     cargo::step_with(KILL, &[&[TRIALS], options].concat())?;
-    cargo::step_with(CREW, &[&[DRILLS], options].concat())
+    cargo::step_with(CREW, &[&[DRILLS], options].concat())?;
+    cargo::step(FLEET)
 }

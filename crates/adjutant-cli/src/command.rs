@@ -9,7 +9,7 @@ use crate::{
     args::{self, Args, Command},
     board,
     exit::Exit,
-    init, manifest, mcp, memory, models,
+    fleet, init, manifest, mcp, memory, models,
     problem::Problem,
     replay, resume, run, screen, sessions, skills, talk, telemetry, trust, up,
 };

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Subcommand;
 
-use super::{At, GivenAnswers, run::seconds};
+use super::{At, GivenAnswers, seconds};
 
 /// Drives the sessions of a store which are due, until Ctrl-C or SIGTERM; any number of workers may share a store.
 ///

@@ -1,0 +1,1 @@
+//! The code blocks of `docs/fleet.md`, compiled by the doc tests.

@@ -1,0 +1,14 @@
+//! The drill of workers: sessions whose steps may be done once, many workers, kills at any moment, a database that starts anew.
+
+mod drill;
+mod worker;
+
+pub use drill::{Drill, Survived};
+pub use worker::worker;
+
+/// How many steps each session has.
+const STEPS: usize = 6;
+/// What a session says at its end.
+const DONE: &str = "All is paid.";
+/// The file in which workers write what they do.
+const EFFECTS: &str = "effects";

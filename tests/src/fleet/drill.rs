@@ -1,0 +1,215 @@
+//! One drill: prompts are posted, workers are started and killed, the database starts anew; then every log is looked at.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use adjutant::{
+    agent::{DueWork, Lane, LogId, Owner, Post, Seq, Sessions, Work},
+    llm::{Entry, UserMessage},
+    store::{Postgres, Sqlite},
+};
+use adjutant_testing::PostgresServer;
+
+use super::{DONE, EFFECTS, STEPS};
+use crate::kill::{Place, Rng};
+
+/// The longest time between two kills.
+const BETWEEN_MS: u64 = 300;
+/// The longest time that a session may take to go on after its worker was killed, beside its lease.
+const GOES_ON: Duration = Duration::from_secs(5);
+/// The longest time that the drill may take after the last kill.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What is needed for a drill.
+#[derive(Debug)]
+pub struct Drill<'a> {
+    /// The program that is killed.
+    pub program: PathBuf,
+    /// Where the sessions are kept.
+    pub place: Place,
+    /// The server of that, which starts anew twice.
+    pub server: Option<&'a PostgresServer>,
+    /// A directory of its own.
+    pub files: PathBuf,
+    /// How many sessions there are.
+    pub sessions: usize,
+    /// How many workers there are.
+    pub workers: usize,
+    /// How many of them are killed.
+    pub kills: usize,
+    /// How long a log belongs to a worker that is gone.
+    pub lease: Duration,
+}
+
+/// What came of a drill.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Survived {
+    /// How many steps were done.
+    pub steps: usize,
+    /// How many steps nobody knows the outcome of.
+    pub unknown: usize,
+    /// How many steps were done by another process than the one before.
+    pub moved: usize,
+    /// The longest time that a session took to go on after its worker was killed.
+    pub slowest: Duration,
+}
+
+/// A worker process; it is killed when it is dropped.
+struct Worker(Child);
+
+impl Drill<'_> {
+    /// Runs the drill.
+    ///
+    /// # Errors
+    /// The first promise that was broken, in words.
+    pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
+        let journal = self.open().await?;
+        let ids: Vec<LogId> = (0..self.sessions).map(|no| LogId::from(format!("bill/{no}"))).collect();
+        for id in &ids {
+            drop(journal.own(id, &Owner::default()).await.map_err(told)?);
+            let content = Entry::from(UserMessage::text("Pay the bill."));
+            journal.post(id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
+        }
+        let killed = self.survive(rng).await?;
+        let journal = self.open().await?;
+        self.check(&journal, &ids, &killed).await
+    }
+
+    async fn open(&self) -> Result<Arc<dyn DueWork>, String> {
+        Ok(match &self.place {
+            Place::Sqlite(path) => Arc::new(Sqlite::open(path).map_err(told)?.journal()),
+            Place::Postgres(url) => {
+                Arc::new(Postgres::connect(url.as_str()).lease(self.lease).await.map_err(told)?.journal())
+            }
+            Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".to_owned()),
+        })
+    }
+
+    fn start(&self) -> Result<Worker, String> {
+        let mut command = Command::new(&self.program);
+        command.arg("worker").arg(self.place.to_string()).arg(self.lease.as_millis().to_string()).arg(&self.files);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        command.spawn().map(Worker).map_err(|error| format!("a worker does not start: {error}"))
+    }
+
+    /// Kills workers until that is enough, and lets the last ones bring everything to its end; who was killed, and when.
+    async fn survive(&self, rng: &mut Rng) -> Result<Vec<(u32, u128)>, String> {
+        let mut workers = (0..self.workers).map(|_| self.start()).collect::<Result<Vec<_>, _>>()?;
+        let mut killed = Vec::new();
+        for kill in 0..self.kills {
+            tokio::time::sleep(Duration::from_millis(rng.below(BETWEEN_MS))).await;
+            if let Some(server) = self.server.filter(|_| kill == self.kills / 3 || kill == self.kills * 2 / 3) {
+                server.restart().map_err(|error| error.to_string())?;
+            }
+            let at = usize::try_from(rng.below(self.workers as u64)).unwrap_or(0);
+            killed.push((workers[at].0.id(), now_ms()));
+            workers[at] = self.start()?;
+        }
+        let (began, journal) = (Instant::now(), self.open().await?);
+        loop {
+            let left = journal.backlog().await.map_err(told)?;
+            if (left.due, left.at_work, left.parked) == (0, 0, 0) {
+                return Ok(killed);
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(format!("not everything came to its end: {left:?}"));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn check(
+        &self,
+        journal: &Arc<dyn DueWork>,
+        ids: &[LogId],
+        killed: &[(u32, u128)],
+    ) -> Result<Survived, String> {
+        let mut done: BTreeMap<(String, usize), (u32, u128)> = BTreeMap::new();
+        let text = fs::read_to_string(self.files.join(EFFECTS)).map_err(|error| error.to_string())?;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [session, step, pid, at] = words.as_slice() else { return Err(format!("a line is broken: {line}")) };
+            let (Ok(step), Ok(pid), Ok(at)) = (step.parse(), pid.parse(), at.parse()) else {
+                return Err(format!("a line is broken: {line}"));
+            };
+            if done.insert(((*session).to_owned(), step), (pid, at)).is_some() {
+                return Err(format!("step {step} of {session} was done twice"));
+            }
+        }
+        let (sessions, mut survived) =
+            (Sessions::new(Arc::clone(journal) as Arc<dyn adjutant::agent::Journal>), Survived::default());
+        for id in ids {
+            let work = journal.info(id).await.map_err(told)?.work;
+            if work != Some(Work::Idle) {
+                return Err(format!("{id} is not at its end: {work:?}"));
+            }
+            let run = sessions.transcript(id, Seq(u64::MAX)).await.map_err(told)?;
+            let (mut steps, mut text) = (0, String::new());
+            for stored in run.history().iter() {
+                let Entry::Turn(turn) = &stored.entry else { continue };
+                text = turn.reply().text().to_string();
+                for result in turn.results() {
+                    let is_done = done.contains_key(&(id.0.to_string(), steps));
+                    let said = result.text().to_string();
+                    if said == format!("paid {steps}") && !is_done {
+                        return Err(format!("step {steps} of {id} is told and was not done"));
+                    }
+                    survived.unknown += usize::from(!said.starts_with("paid"));
+                    steps += 1;
+                }
+            }
+            if (steps, &*text) != (STEPS, DONE) {
+                return Err(format!("{id} has {steps} steps and ended with {text:?}"));
+            }
+            self.timed(id, &done, killed, &mut survived)?;
+        }
+        survived.steps = done.len();
+        Ok(survived)
+    }
+
+    /// How long the session took to go on after kills of the worker that did a step of it.
+    fn timed(
+        &self,
+        id: &LogId,
+        done: &BTreeMap<(String, usize), (u32, u128)>,
+        killed: &[(u32, u128)],
+        survived: &mut Survived,
+    ) -> Result<(), String> {
+        let steps: Vec<&(u32, u128)> = (0..STEPS).filter_map(|step| done.get(&(id.0.to_string(), step))).collect();
+        for pair in steps.windows(2) {
+            let [(before, _), (after, at)] = pair else { continue };
+            let Some((_, killed_at)) = killed.iter().find(|(pid, _)| pid == before).filter(|_| before != after) else {
+                continue;
+            };
+            survived.moved += 1;
+            let took = Duration::from_millis(u64::try_from(at.saturating_sub(*killed_at)).unwrap_or(u64::MAX));
+            survived.slowest = survived.slowest.max(took);
+            if took > self.lease + GOES_ON {
+                return Err(format!("{id} went on {took:?} after its worker was killed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
+}
+
+fn told(error: impl std::error::Error) -> String {
+    crate::asked::chain(&error)
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
