@@ -13,11 +13,11 @@ mod input;
 mod login;
 mod oauth;
 mod plan;
+mod prompts;
 mod reach;
 mod redirect;
-mod sample;
-mod prompts;
 mod resources;
+mod sample;
 mod sample;
 #[cfg(feature = "server")]
 #[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
