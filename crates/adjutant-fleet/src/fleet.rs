@@ -24,7 +24,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Makes the agent of a session.
-type Agents = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
+type MakeAgent = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
 
 /// A worker over the sessions of a journal.
 ///
@@ -33,7 +33,7 @@ type Agents = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
 /// be made or whose log cannot be used: [`DueWork::retry`] gives it back.
 pub struct Fleet {
     journal: Arc<dyn DueWork>,
-    agents: Arc<Agents>,
+    agents: Arc<MakeAgent>,
     concurrency: usize,
     grace: Duration,
     status: FleetStatus,
@@ -79,7 +79,7 @@ impl Fleet {
     /// # Errors
     /// `Version` and `Unsupported` of the journal: asking again would not help.
     pub async fn run(self, stop: Cancel) -> Result<(), JournalError> {
-        let (owner, mut at_work, mut pause) = (Owner::default(), Sessions::default(), PAUSES.0);
+        let (owner, mut at_work, mut pause) = (Owner::default(), DrivenSessions::default(), PAUSES.0);
         while !stop.is_cancelled() {
             at_work.clear();
             let room = self.concurrency.saturating_sub(at_work.names.len());
@@ -110,7 +110,7 @@ impl Fleet {
         Ok(())
     }
 
-    fn begin(&self, at_work: &mut Sessions, due: DueLog, owner: &Owner) {
+    fn begin(&self, at_work: &mut DrivenSessions, due: DueLog, owner: &Owner) {
         let (journal, status, owner) = (Arc::clone(&self.journal), self.status.clone(), owner.clone());
         let (name, working) = (due.info.log.clone(), self.status.works());
         let agent = (self.agents)(&due.info);
@@ -125,7 +125,7 @@ impl Fleet {
     }
 
     /// Lets the sessions at work come to a stop; those that do not in time are fenced and left to others.
-    async fn drain(self, mut at_work: Sessions) {
+    async fn drain(self, mut at_work: DrivenSessions) {
         let until = Instant::now() + self.grace;
         loop {
             tokio::select! {
@@ -145,12 +145,12 @@ impl Fleet {
 
 /// The sessions at work, each on a task of its own.
 #[derive(Default)]
-struct Sessions {
+struct DrivenSessions {
     tasks: JoinSet<()>,
     names: BTreeMap<Id, LogId>,
 }
 
-impl Sessions {
+impl DrivenSessions {
     fn spawn(&mut self, name: LogId, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);
         self.names.insert(task.id(), name);

@@ -8,11 +8,11 @@ use std::sync::{
 /// What a worker does, in numbers since it began; clones see the same.
 #[derive(Debug, Clone, Default)]
 pub struct FleetStatus {
-    counts: Arc<Counts>,
+    counts: Arc<WorkCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct WorkCounts {
     at_work: AtomicU64,
     claimed: AtomicU64,
     finished: AtomicU64,
@@ -31,7 +31,7 @@ pub(crate) enum Ended {
 }
 
 /// A session that is worked on, until this is dropped.
-pub(crate) struct AtWork(FleetStatus);
+pub(crate) struct WorkGuard(FleetStatus);
 
 impl FleetStatus {
     /// Returns the number of sessions that it works on now.
@@ -59,10 +59,10 @@ impl FleetStatus {
         self.counts.failed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn works(&self) -> AtWork {
+    pub(crate) fn works(&self) -> WorkGuard {
         self.counts.claimed.fetch_add(1, Ordering::Relaxed);
         self.counts.at_work.fetch_add(1, Ordering::Relaxed);
-        AtWork(self.clone())
+        WorkGuard(self.clone())
     }
 
     pub(crate) fn ended(&self, how: Ended) {
@@ -76,7 +76,7 @@ impl FleetStatus {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for WorkGuard {
     fn drop(&mut self) {
         self.0.counts.at_work.fetch_sub(1, Ordering::Relaxed);
     }

@@ -18,7 +18,6 @@ mod reach;
 mod redirect;
 mod resources;
 mod sample;
-mod sample;
 #[cfg(feature = "server")]
 #[expect(deprecated, reason = "clients of the older revisions log, and are asked for models and roots")]
 mod serve;

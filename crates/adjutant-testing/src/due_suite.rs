@@ -8,6 +8,7 @@ use adjutant_agent::{
 use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
 use async_trait::async_trait;
 
+use self::DueLab as Lab;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
 
@@ -17,7 +18,7 @@ use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
     note = "implement `open`, or use `due_suite::lab_fn`"
 )]
 #[async_trait]
-pub trait Lab: Send + Sync {
+pub trait DueLab: Send + Sync {
     /// A new handle on the storage, as another process would have it.
     async fn open(&self) -> Arc<dyn DueWork>;
 
@@ -39,7 +40,7 @@ pub fn lab_fn<J: DueWork + 'static>(open: impl Fn() -> J + Send + Sync + 'static
 }
 
 #[async_trait]
-impl Lab for FnLab<dyn DueWork> {
+impl DueLab for FnLab<dyn DueWork> {
     async fn open(&self) -> Arc<dyn DueWork> {
         self.handle()
     }
@@ -50,7 +51,7 @@ impl Lab for FnLab<dyn DueWork> {
 }
 
 checks! {
-    $ due_suite, "The expression makes a [`Lab`](crate::due_suite::Lab) for each test, and may await.", DueStage;
+    $ due_suite, "The expression makes a [`Lab`](crate::due_suite::DueLab) for each test, and may await.", DueStage;
     plays::open_is_due: "a log whose run is open is due when nobody owns it, and not before",
     plays::ended_is_not_due: "a log whose run has ended is not due",
     plays::parked_is_due_by_time_and_post: "a parked run is due when its time has come or somebody posts, and not before",
@@ -64,12 +65,12 @@ checks! {
 
 /// A play of one check.
 struct DueStage<'a> {
-    lab: &'a dyn Lab,
+    lab: &'a dyn DueLab,
     prefix: String,
 }
 
 impl<'a> DueStage<'a> {
-    fn new(lab: &'a (dyn Lab + 'static)) -> Self {
+    fn new(lab: &'a (dyn DueLab + 'static)) -> Self {
         Self { lab, prefix: format!("{:x}", SystemWorld.id()) }
     }
 

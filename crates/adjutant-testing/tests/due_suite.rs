@@ -1,9 +1,9 @@
 //! The suite of due work against the journal in memory.
 
 use adjutant_agent::MemoryJournal;
-use adjutant_testing::due_suite::{Lab, lab_fn};
+use adjutant_testing::due_suite::{DueLab, lab_fn};
 
-fn lab() -> impl Lab {
+fn lab() -> impl DueLab {
     let journal = MemoryJournal::default();
     lab_fn(move || journal.clone())
 }

@@ -43,7 +43,7 @@ impl journal_suite::Lab for Lab {
 }
 
 #[async_trait]
-impl due_suite::Lab for Lab {
+impl due_suite::DueLab for Lab {
     async fn open(&self) -> Arc<dyn DueWork> {
         Arc::new(self.store().await.journal())
     }
