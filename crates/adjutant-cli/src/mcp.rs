@@ -219,7 +219,7 @@ fn hints(hints: &ToolHints) -> String {
 }
 
 fn tool_json(spec: &ToolSpec) -> Value {
-    let ToolHints { reads_only, destructive, idempotent, open_world, .. } = spec.hints.clone();
+    let ToolHints { reads_only, destructive, idempotent, open_world, .. } = spec.hints;
     json!({
         "name": spec.name().as_str(),
         "title": spec.title,
