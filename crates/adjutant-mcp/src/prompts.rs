@@ -14,9 +14,11 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
-    Error, ErrorKind, McpServer, ServerAbout,
     connection::{Connect, chain, short},
     content::{self, floor},
+    error::{Error, ErrorKind},
+    resources::ServerAbout,
+    server::McpServer,
 };
 
 /// The most prompts of a server, and the most pages of its list.

@@ -199,7 +199,7 @@ mod tests {
     fn check(args: &[&str], expect: Result<&[(&str, Answer)], &str>) {
         let args = ["adjutant", "resume", "x"].iter().chain(args);
         let Some(Command::Resume(args)) = Args::parse_from(args).command else { unreachable!("it is `resume`") };
-        let found = answers(&args, &pauses()).map_err(|problem| problem.to_string());
+        let found = answers(&args.given, &pauses()).map_err(|problem| problem.to_string());
         let found = found.map(|all| all.into_iter().map(|it| (it.pause, it.answer)).collect());
         let expect = expect.map(|answers| {
             let answered = |(id, answer): &(&str, Answer)| (PauseId((*id).into()), answer.clone());
