@@ -36,13 +36,12 @@ async fn until(fleet: Fleet, holds: impl Fn(&FleetStatus) -> bool) {
 
 async fn wait(status: &FleetStatus, holds: impl Fn(&FleetStatus) -> bool) {
     // In virtual time this takes none.
-    tokio::time::timeout(Duration::from_secs(3_600), async {
+    let held = tokio::time::timeout(Duration::from_secs(3_600), async {
         while !holds(status) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    })
-    .await
-    .unwrap_or_else(|_| panic!("it never held: {status:?}"));
+    });
+    assert!(held.await.is_ok(), "it never held: {status:?}");
 }
 
 async fn work(journal: &MemoryJournal, log: &str) -> Work {
