@@ -8,6 +8,8 @@ use adjutant::runtime::{
     mcp::{FILE_NAME, McpFile},
 };
 
+use serde_json::{Value, json};
+
 use crate::{
     args::{AddServer, OfFile, RemoveServer},
     exit::Exit,
@@ -83,7 +85,8 @@ fn file(place: &OfFile) -> Result<PathBuf, Problem> {
     Ok(file)
 }
 
-fn spec(args: &AddServer) -> Result<ServerSpec, Problem> {
+/// A server in the form of the file.
+fn spec(args: &AddServer) -> Result<Value, Problem> {
     let mut spec = ServerSpec::default();
     let mut words = args.command.iter();
     spec.command = words.next().map(PathBuf::from);
@@ -91,19 +94,23 @@ fn spec(args: &AddServer) -> Result<ServerSpec, Problem> {
     spec.url = args.url.as_deref().map(Into::into);
     (spec.env, spec.headers) = (args.env.iter().cloned().collect(), args.headers.iter().cloned().collect());
     spec.trusted = args.trusted;
+    let wrong = |error| Problem::new(Exit::Usage, "the server cannot be written").cause(&error);
+    let mut value = serde_json::to_value(&spec).map_err(wrong)?;
     if args.no_network || !args.read.is_empty() || !args.write.is_empty() {
-        let real = |paths: &[PathBuf]| {
-            let each = paths.iter().map(|path| {
-                path.canonicalize()
-                    .map_err(|error| Problem::new(Exit::Usage, format!("there is no {}", path.display())).cause(&error))
-            });
-            each.collect::<Result<Vec<_>, _>>()
-        };
-        let mut sandbox = SandboxSpec::default();
-        (sandbox.read, sandbox.write, sandbox.network) = (real(&args.read)?, real(&args.write)?, !args.no_network);
-        spec.sandbox = sandbox;
+        // All of it is said: without a word a program has the network.
+        value["sandbox"] =
+            json!({ "read": real(&args.read)?, "write": real(&args.write)?, "network": !args.no_network });
     }
-    Ok(spec)
+    Ok(value)
+}
+
+/// Files and folders that are there, by their real paths.
+fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
+    let each = paths.iter().map(|path| {
+        let wrong = |error| Problem::new(Exit::Usage, format!("there is no {}", path.display())).cause(&error);
+        path.canonicalize().map_err(wrong)
+    });
+    each.collect()
 }
 
 /// What a program may do, for whoever adds it.

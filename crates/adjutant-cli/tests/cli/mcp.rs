@@ -140,7 +140,7 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
     let trust = place.see(&["trust", ".mcp.json", "--yes"]);
     assert_eq!(trust.code, Some(0), "{trust:#?}");
     for line in [
-        "the file ./.mcp.json wants:",
+        "the file .mcp.json wants:",
         "program: \"no-such-tool\", as the server other in \"PLACE/work\", with the network",
         "address: https://mcp.example.org/mcp, as the server docs, with the headers {\"Authorization\":\"Bearer ${DOCS_TOKEN}\"}",
     ] {
@@ -149,7 +149,6 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
     let listed = place.see(&["mcp", "list", "--json"]);
     assert!(listed.stderr.contains("the variable DOCS_TOKEN is not set"), "{listed:#?}");
     assert!(listed.stderr.contains("no folder of PATH has a program of this name: no-such-tool"), "{listed:#?}");
-    assert_eq!(listed.events()[1]["why"], listed.events()[1]["why"]);
     assert_eq!(place.see(&["mcp", "remove", "docs"]).stdout, "removed docs from ./.mcp.json\n");
     assert_eq!(place.file(), before);
     let gone = place.see(&["mcp", "remove", "docs"]);
@@ -203,7 +202,7 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     let last = String::from_utf8_lossy(&server.requests().last().expect("it was asked").body).into_owned();
     assert!(last.contains("notes.txt"), "the answer of the agent that was served: {last}");
     assert!(Path::new(&place.path("home/.local/share/adjutant/mcp/crew")).is_dir());
-    let untrusted = place.file().replace("--no-network", "").replace("adjutant.yaml", "./adjutant.yaml");
+    let untrusted = place.file().replace("\"read\": [],", "").replace("adjutant.yaml", "./adjutant.yaml");
     place.write("work/.mcp.json", &untrusted);
     let server = serve([says("Nothing.")]);
     let mut command = place.command(&["run", "Hi", "--retries", "0", "-m", Vendor::Anthropic.model()]);

@@ -116,20 +116,20 @@ impl McpFile {
         Wants::of(&manifest, self.folder())
     }
 
-    /// Adds a server to a file, which is made if there is none; nothing else of it is changed, and it is written whole or not at all.
+    /// Adds a server, in the form of the file, which is made if there is none; nothing else of it is changed, and it is written whole or
+    /// not at all.
     ///
     /// # Errors
     /// `Exists` if there is one of this name, `Invalid` if the file cannot be read or the server cannot be meant, `Storage` if it cannot
     /// be written.
-    pub fn add(path: &Path, name: &str, spec: &ServerSpec) -> Result<(), Error> {
+    pub fn add(path: &Path, name: &str, server: &Value) -> Result<(), Error> {
         let known = Self::read(path)?;
-        let text = if known.is_some() {
-            fs::read_to_string(path).map_err(|error| storage("read", path, error))?
-        } else {
-            String::new()
+        let text = match &known {
+            Some(_) => fs::read_to_string(path).map_err(|error| storage("read", path, error))?,
+            None => String::new(),
         };
-        let mut value = serde_json::to_value(spec).map_err(|error| invalid(path, &error.to_string()))?;
-        if let (Some(map), Some(_)) = (value.as_object_mut(), &spec.url) {
+        let mut value = server.clone();
+        if let Some(map) = value.as_object_mut().filter(|map| map.contains_key("url") && !map.contains_key("type")) {
             map.shift_insert(0, "type".to_owned(), "http".into());
         }
         let empty = Self { path: path.to_owned(), servers: Vec::new(), findings: Vec::new() };
