@@ -17,7 +17,7 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
-    agents::{AgentChoice, Agents, CheckAgents, ListAgents},
+    agents::{AgentChoice, Agents, BOARD, BOXES, CheckAgents, ListAgents},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
     fleet::{AnswerDue, Fleet, PostDue, Retry, StatusOfFleet, Worker},
     manifest::{CheckManifest, Init, ManifestCommand, ShowManifest},

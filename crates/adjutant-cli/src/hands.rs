@@ -20,8 +20,6 @@ use crate::{
     servers::{Servers, Trusting},
 };
 
-/// The names of the toolboxes.
-pub(crate) const BOXES: [&str; 7] = ["files", "edits", "shell", "git", "fetch", "plan", "ask_user"];
 /// The rules of a directory.
 const PROJECT: &str = ".adjutant/rules";
 

@@ -1,6 +1,4 @@
-//! The `adjutant` command: runs an agent with file tools on a directory, keeps its sessions, and lists models.
-//!
-//! Answers go to standard output, everything else to standard error. A key is never printed.
+//! The `adjutant` command. Answers go to standard output, everything else to standard error. A key is never printed.
 
 mod agent;
 mod agent_files;

@@ -6,8 +6,8 @@ mod serve;
 use std::time::Duration;
 
 use adjutant::{
-    mcp::{ErrorKind, LoginOptions, McpServer, ServerAbout, ServerPrompt, Transport},
-    tools::{Identity, ToolHints, ToolSpec, Toolbox, Toolset},
+    mcp::{ErrorKind, LoginOptions, Transport},
+    tools::{ToolHints, ToolSpec},
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    servers::{FoundServer, Servers, Trusting, place},
+    servers::{FoundServer, LookedAt, Servers, Trusting, look, place, usage},
     work::work,
 };
 
@@ -40,44 +40,6 @@ fn find(whose: &args::OfServers, otherwise: Trusting) -> Result<Servers, Problem
     let servers = Servers::find(&whose.root, if whose.trust { Trusting::Given } else { otherwise })?;
     servers.told.iter().for_each(|line| tell(line));
     Ok(servers)
-}
-
-/// What was learned of a server that was started.
-pub(crate) struct Seen {
-    about: Result<ServerAbout, adjutant::mcp::Error>,
-    tools: Toolset,
-}
-
-/// Starts a server and looks at it.
-pub(crate) async fn look(server: &McpServer) -> Seen {
-    let about = server.about().await;
-    let who = Identity::root("mcp".into(), "mcp", "adjutant");
-    let tools = match &about {
-        Ok(_) => server.resolve(&who).await.unwrap_or_default(),
-        Err(_) => Toolset::default(),
-    };
-    Seen { about, tools }
-}
-
-impl Seen {
-    /// A word for its state.
-    pub(crate) fn state(&self) -> &'static str {
-        match &self.about {
-            Ok(_) => "up",
-            Err(error) if error.kind == ErrorKind::Unauthorised => "wants a login",
-            Err(_) => "down",
-        }
-    }
-
-    /// Returns its revision.
-    pub(crate) fn revision(&self) -> &str {
-        self.about.as_ref().map_or("-", |about| &about.revision)
-    }
-
-    /// The number of its tools.
-    pub(crate) fn count(&self) -> usize {
-        self.tools.iter().count()
-    }
 }
 
 async fn list(args: args::ListServers) -> Result<Exit, Problem> {
@@ -116,7 +78,7 @@ async fn list(args: args::ListServers) -> Result<Exit, Problem> {
 }
 
 /// Name, whose, state, revision, tools, where.
-fn row(it: &FoundServer, seen: Option<&Seen>) -> [String; 6] {
+fn row(it: &FoundServer, seen: Option<&LookedAt>) -> [String; 6] {
     let state = match (seen, &it.why) {
         (Some(seen), _) => seen.state().to_owned(),
         (None, Some(why)) if why == "untrusted" => why.clone(),
@@ -139,7 +101,7 @@ fn way(it: &FoundServer) -> String {
 }
 
 /// Shape: one JSON object per line.
-fn json_of(it: &FoundServer, seen: Option<&Seen>) -> Value {
+fn json_of(it: &FoundServer, seen: Option<&LookedAt>) -> Value {
     let [_, scope, state, ..] = row(it, seen);
     json!({
         "server": &*it.name,
@@ -148,7 +110,7 @@ fn json_of(it: &FoundServer, seen: Option<&Seen>) -> Value {
         "why": it.why,
         "way": way(it),
         "revision": seen.and_then(|seen| seen.about.as_ref().ok()).map(|about| &*about.revision),
-        "tools": seen.filter(|seen| seen.about.is_ok()).map(Seen::count),
+        "tools": seen.filter(|seen| seen.about.is_ok()).map(LookedAt::count),
     })
 }
 
@@ -194,16 +156,6 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     write(&text)?;
     warnings.iter().for_each(|warning| tell(&plain::line(warning)));
     Ok(Exit::Finished)
-}
-
-/// How a prompt is said in a conversation.
-pub(crate) fn usage(server: &str, prompt: &ServerPrompt) -> String {
-    let arguments = prompt
-        .arguments
-        .iter()
-        .map(|(name, _, must)| if *must { format!(" {name}=…") } else { format!(" [{name}=…]") });
-    let arguments: String = arguments.collect();
-    format!("/{server}:{}{arguments}  {}", prompt.name, prompt.description)
 }
 
 /// The hints of a tool that are said.

@@ -16,9 +16,9 @@ use serde_json::Value;
 use crate::{
     agent_files::AgentFiles,
     answer,
-    args::{AgentChoice, How, MaxTurns},
+    args::{AgentChoice, BOARD, BOXES, How, MaxTurns},
     exit::Exit,
-    hands::{self, Hands},
+    hands::Hands,
     near,
     notes::Notes,
     problem::Problem,
@@ -37,8 +37,6 @@ Look before you answer: use the tools, and answer from what they return, not fro
 Name the files that you rely on. If the files do not hold the answer, say so.
 Change only what you are asked for, and read a file before you change it. A call may wait for the user's word; if it is \
 refused, do without it.";
-/// The toolbox of the board.
-const BOARD: &str = "board";
 /// The number of levels of agents that may stand under the one that is asked, if nothing else is set.
 const DEPTH: u16 = 1;
 /// The largest number of findings that a run tells.
@@ -176,7 +174,7 @@ fn usual(others: &[AgentSpec], notes: &Notes, servers: &Servers) -> AgentSpec {
         agent.name = format!("{}-lead", agent.name).into();
     }
     agent.instructions = Some(Instructions::Text(format!("{INSTRUCTIONS}{}", notes.text).into()));
-    agent.toolboxes = hands::BOXES.iter().map(|name| ToolboxChoice::Name((*name).into())).collect();
+    agent.toolboxes = BOXES.iter().map(|name| ToolboxChoice::Name((*name).into())).collect();
     agent.toolboxes.extend(servers.used().map(|(name, _)| ToolboxChoice::Name(name.clone())));
     agent.skills = vec!["*".into()];
     agent
@@ -202,7 +200,7 @@ fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills, servers
 /// The problem that an agent names a toolbox that is none.
 pub(crate) fn unknown(definition: &Definition, servers: &Servers) -> Option<Problem> {
     let servers = servers.used().map(|(name, _)| &**name);
-    let known: Vec<&str> = hands::BOXES.into_iter().chain([BOARD]).chain(servers).collect();
+    let known: Vec<&str> = BOXES.into_iter().chain([BOARD]).chain(servers).collect();
     let wrong = definition.toolboxes.iter().find(|name| !known.contains(&&***name))?;
     let text = format!("the agent {} names a toolbox that there is not: {wrong}", definition.name);
     Some(named(Problem::new(Exit::Usage, text), wrong, known.iter().copied(), "toolboxes"))

@@ -8,15 +8,25 @@ use std::{
 };
 
 use adjutant::{
-    mcp::McpServer,
+    mcp::{Error, ErrorKind, McpServer, ServerAbout, ServerPrompt},
     runtime::{
         TrustStore,
         manifest::ServerSpec,
         mcp::{FILE_NAME, McpFile, ServerPlace, tokens_folder},
     },
+    tools::{Identity, Toolbox, Toolset},
 };
 
-use crate::{consent, exit::Exit, hands::BOXES, plain, problem::Problem, screen::tell, store, trouble::of_runtime};
+use crate::{
+    args::{BOARD, BOXES},
+    consent,
+    exit::Exit,
+    plain,
+    problem::Problem,
+    screen::tell,
+    store,
+    trouble::of_runtime,
+};
 
 /// A server that was found.
 #[derive(Debug, Clone)]
@@ -106,7 +116,7 @@ impl Servers {
                 (None, true) => Err("there is no place for its home: HOME is not set".to_owned()),
             };
             let (server, why) = made.map_or_else(|why| (None, Some(why)), |server| (Some(server), None));
-            let toolbox = match BOXES.contains(&&*name) || *name == *"board" {
+            let toolbox = match BOXES.contains(&&*name) || *name == *BOARD {
                 true => format!("mcp:{name}").into(),
                 false => Arc::clone(&name),
             };
@@ -143,6 +153,54 @@ impl Servers {
             _ => Err(unknown(name, self)),
         }
     }
+}
+
+/// What was learned of a server that was started.
+pub(crate) struct LookedAt {
+    pub(crate) about: Result<ServerAbout, Error>,
+    pub(crate) tools: Toolset,
+}
+
+/// Starts a server and looks at it.
+pub(crate) async fn look(server: &McpServer) -> LookedAt {
+    let about = server.about().await;
+    let who = Identity::root("mcp".into(), "mcp", "adjutant");
+    let tools = match &about {
+        Ok(_) => server.resolve(&who).await.unwrap_or_default(),
+        Err(_) => Toolset::default(),
+    };
+    LookedAt { about, tools }
+}
+
+impl LookedAt {
+    /// A word for its state.
+    pub(crate) fn state(&self) -> &'static str {
+        match &self.about {
+            Ok(_) => "up",
+            Err(error) if error.kind == ErrorKind::Unauthorised => "wants a login",
+            Err(_) => "down",
+        }
+    }
+
+    /// Returns its revision.
+    pub(crate) fn revision(&self) -> &str {
+        self.about.as_ref().map_or("-", |about| &about.revision)
+    }
+
+    /// The number of its tools.
+    pub(crate) fn count(&self) -> usize {
+        self.tools.iter().count()
+    }
+}
+
+/// How a prompt is said in a conversation.
+pub(crate) fn usage(server: &str, prompt: &ServerPrompt) -> String {
+    let arguments = prompt
+        .arguments
+        .iter()
+        .map(|(name, _, must)| if *must { format!(" {name}=…") } else { format!(" [{name}=…]") });
+    let arguments: String = arguments.collect();
+    format!("/{server}:{}{arguments}  {}", prompt.name, prompt.description)
 }
 
 /// There is no server of this name.

@@ -32,12 +32,13 @@ use crate::{
     exit::Exit,
     follow::{Saver, Saving, View},
     job::Job,
-    mcp, named,
+    named,
     paper::input::{Input, Typed},
     plain,
     problem::Problem,
     run,
     screen::Screen,
+    servers,
     sessions::{fork, list, undo::History},
     summary::Took,
     trouble, waits,
@@ -375,11 +376,11 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
                 self.screen.tell(&format!("{}  not used: {}", plain::line(&it.name), plain::line(why)));
                 continue;
             };
-            let seen = mcp::look(server).await;
+            let seen = servers::look(server).await;
             let (state, revision, count) = (seen.state(), seen.revision(), seen.count());
             self.screen.tell(&format!("{}  {state}  {revision}  {count} tools", plain::line(&it.name)));
             for prompt in server.prompts().await.unwrap_or_default() {
-                self.screen.tell(&format!("  {}", plain::line(&mcp::usage(&it.name, &prompt))));
+                self.screen.tell(&format!("  {}", plain::line(&servers::usage(&it.name, &prompt))));
             }
         }
     }
