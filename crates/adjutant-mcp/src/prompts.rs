@@ -43,11 +43,6 @@ pub struct ServerPrompt {
 }
 
 impl McpServer {
-    /// Returns the text before the name of each of its tools.
-    pub fn prefix(&self) -> &str {
-        &self.shared.plan.prefix
-    }
-
     /// Returns what the server says that it is; it is started for that.
     ///
     /// # Errors

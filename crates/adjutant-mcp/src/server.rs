@@ -104,6 +104,11 @@ impl McpServer {
         Ok(Self { shared: Arc::new(shared) })
     }
 
+    /// Returns the text before the name of each of its tools.
+    pub fn prefix(&self) -> &str {
+        &self.shared.plan.prefix
+    }
+
     /// Waits until the server answers, at most for the time that it has to start.
     ///
     /// # Errors
