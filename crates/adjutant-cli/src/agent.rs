@@ -5,6 +5,7 @@ mod ask;
 mod bytes;
 mod carry;
 pub(crate) mod create;
+pub(crate) mod host;
 mod list;
 mod logs;
 pub(crate) mod place;

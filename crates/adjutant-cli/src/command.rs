@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::{
-    agent, agent_host, agents,
+    agent, agents,
     args::{self, Args, Command},
     board,
     exit::Exit,
@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
         Command::Manifest(command) => manifest::manifest(command),
         Command::Models(args) => models::models(&args),
         Command::Completions(args) => completions(&args),
-        Command::AgentHost(args) => agent_host::agent_host(&args.workspace),
+        Command::AgentHost(args) => agent::host::agent_host(&args.workspace),
     })
 }
 

@@ -2,7 +2,6 @@
 
 mod agent;
 mod agent_files;
-mod agent_host;
 mod agents;
 mod amount;
 mod answer;
