@@ -5,8 +5,9 @@
 
 #[path = "conformance.rs"]
 mod conformance;
-#[path = "journal_suite.rs"]
+#[path = "due_suite.rs"]
 mod due_suite;
+#[path = "journal_suite.rs"]
 mod journal_suite;
 #[path = "journal_suite_judges.rs"]
 mod journal_suite_judges;
