@@ -6,7 +6,8 @@ mod serve;
 use std::time::Duration;
 
 use adjutant::{
-    mcp::{ErrorKind, LoginOptions, Transport},
+    mcp::{ErrorKind, Transport},
+    runtime::mcp::login_options,
     tools::{ToolHints, ToolSpec},
 };
 use serde_json::{Value, json};
@@ -194,12 +195,8 @@ async fn login(args: args::Login) -> Result<Exit, Problem> {
         let problem = Problem::new(Exit::Usage, format!("the server {} is a program", args.name));
         return Err(problem.hint("only servers at an address are signed in to"));
     };
-    let auth = &found.spec.auth;
-    let mut options = LoginOptions::default();
-    options.client_id = auth.client_id.as_deref().map(str::to_owned);
-    options.client_secret = auth.client_secret_variable.as_deref().and_then(lookup);
-    options.scopes = auth.scopes.iter().map(|scope| scope.to_string()).chain(args.scope).collect();
-    options.port = auth.port;
+    let mut options = login_options(&found.spec.auth, lookup);
+    options.scopes.extend(args.scope);
     let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
     let login = adjutant::mcp::Login::begin(&args.name, &http, options).await.map_err(failed)?;
     tell(&format!("open this address in a browser of this machine, and sign in:\n{}", plain::line(login.url())));

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use adjutant_mcp::{Access, HttpConfig, McpServer, Revision, ServerConfig, StdioConfig, Tokens, Transport};
+use adjutant_mcp::{
+    Access, HttpConfig, LoginOptions, McpServer, Revision, ServerConfig, StdioConfig, Tokens, Transport,
+};
 use adjutant_providers::{KeyCommand, TokenSource};
 use adjutant_tool::Toolbox;
 use adjutant_toolkit::{Rules, Sandbox};
@@ -48,6 +50,16 @@ pub struct ServerPlace {
 /// `XDG_STATE_HOME`, else in `~/.local/state`.
 pub fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     crate::credentials::tokens_folder(lookup).map(PathBuf::from)
+}
+
+/// Returns what is known of a client before somebody signs in to a server.
+pub fn login_options(auth: &AuthSpec, lookup: impl Fn(&str) -> Option<String>) -> LoginOptions {
+    let mut options = LoginOptions::default();
+    options.client_id = auth.client_id.as_deref().map(str::to_owned);
+    options.client_secret = auth.client_secret_variable.as_deref().and_then(lookup);
+    options.scopes = auth.scopes.iter().map(|scope| scope.to_string()).collect();
+    options.port = auth.port;
+    options
 }
 
 impl ServerPlace {

@@ -7,8 +7,12 @@ use std::sync::{
 
 use adjutant_agent::Outcome;
 use adjutant_llm::{CallResult, Content, Script};
-use adjutant_mcp::{HttpOptions, McpHost, ServedResource};
-use adjutant_runtime::{Credentials, ErrorKind, mcp::ServerPlace};
+use adjutant_mcp::{HttpOptions, McpHost, Revision, ServedResource, Transport};
+use adjutant_runtime::{
+    Credentials, ErrorKind,
+    manifest::ServerSpec,
+    mcp::{ServerPlace, login_options},
+};
 use adjutant_tool::{Answer, CallContext, Replay, ToolHints, ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 
@@ -158,4 +162,36 @@ async fn resources_are_listed_and_read_by_tools_and_prompts_are_said() {
     let said = server.prompt("greet", [("who".to_owned(), "heron".to_owned())].into()).await.expect("it is known");
     assert_eq!(said.iter().filter_map(|part| part.as_text()).collect::<Vec<_>>(), ["Hello, \"heron\"!"]);
     assert!(server.prompt("no", [].into()).await.is_err());
+}
+
+#[test]
+fn server_is_reached_as_the_manifest_says() {
+    let stage = Stage::new([]);
+    let folder = stage.folder.path().canonicalize().expect("it is there");
+    let program = stage.script("bin/serve", "exit 0").canonicalize().expect("it is there");
+    let spec = |fields: Value| serde_json::from_value::<ServerSpec>(fields).expect("it has this form");
+    let place = ServerPlace::new(&folder, folder.join("homes"));
+    let lookup = |name: &str| (name != "NONE").then(|| format!("of-{name}"));
+    let both = json!({ "trusted": true, "prefix": "b_", "tools": ["look"], "revision": "2025-11-25", "timeout": "7s" });
+    let own = json!({ "command": program, "args": ["--k=${KEY}"], "env": { "T": "${TOKEN}" }, "cwd": "/usr",
+                      "sandbox": { "read": ["/srv"], "write": ["/var"], "network": true } });
+    let config = place.config("birds", &spec(with(own.clone(), both)), lookup).expect("it is right");
+    assert!(config.trusted && config.revision == Revision::V2025_11_25 && config.start_limit.as_secs() == 7);
+    assert_eq!((config.prefix.as_deref(), config.tools), (Some("b_"), Some(vec!["look".into()])));
+    let Transport::Stdio(program) = config.transport else { unreachable!("it has a command") };
+    assert_eq!((&*program.args[0], &*program.env["T"], program.cwd), ("--k=of-KEY", "of-TOKEN", Some("/usr".into())));
+    let held = format!("{:?}", program.sandbox);
+    assert!(["/srv", "/var", "All"].iter().all(|it| held.contains(it)), "{held}");
+    let pinned = with(own, json!({ "sha256": "0".repeat(64) }));
+    let error = place.config("birds", &spec(pinned), lookup).expect_err("it is another one");
+    assert!(error.to_string().contains("not the one that was pinned"), "{error}");
+    let auth = json!({ "token_command": ["pass"], "client_id": "c", "client_secret_variable": "S", "scopes": ["r"], "port": 7 });
+    let fields = json!({ "url": "https://x.example/${A}", "headers": { "H": "${B:-d}${NONE:-e}" }, "auth": auth });
+    let config = place.config("birds", &spec(fields.clone()), lookup).expect("it is right");
+    let Transport::Http(http) = config.transport else { unreachable!("it has an address") };
+    assert_eq!((&*http.url, &*http.headers["H"]), ("https://x.example/of-A", "of-Be"));
+    assert_eq!(format!("{:?}", http.tokens), "Asked");
+    let options = login_options(&spec(fields).auth, lookup);
+    assert_eq!((options.client_id.as_deref(), options.client_secret.as_deref()), (Some("c"), Some("of-S")));
+    assert_eq!((options.scopes, options.port), (vec!["r".to_owned()], Some(7)));
 }
