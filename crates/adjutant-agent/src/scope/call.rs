@@ -56,7 +56,7 @@ pub(crate) struct CallScope {
     limits: Limits,
     history: Transcript,
     /// The model of the turn, if it is not the agent's first one.
-    model: Option<ModelId>,
+    model: Option<Box<ModelId>>,
     /// The answers that agents under this one were given.
     pub(super) answers: Vec<Answered>,
     budget: Option<Budget>,
@@ -133,7 +133,7 @@ impl CallScope {
             resumable,
             limits: run.limits().cloned().unwrap_or_default(),
             history: run.history().clone(),
-            model: run.request().chosen_model.cloned(),
+            model: run.request().chosen_model.cloned().map(Box::new),
             answers: run.calls().answers_of_others(),
             budget,
             standstill: OnceLock::new(),

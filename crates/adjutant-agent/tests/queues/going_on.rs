@@ -17,11 +17,12 @@ fn check_prompt(error: &Error, text: &str) {
 #[tokio::test]
 async fn continue_fails_when_the_transcript_is_empty() {
     let (model, agent) = agent([says("Well.")]);
-    agent.queue().steer("waits").expect("there is room");
     let error = agent.run(Continue).await.expect_err("nothing was said");
     check_prompt(&error, "there is none, and nothing was said before");
-    assert_eq!((model.requests().len(), waiting(&agent)), (0, vec!["waits".to_owned()]));
-    agent.run("Go.").await.expect("the session is free");
+    assert_eq!(model.requests().len(), 0);
+    agent.queue().follow_up("waits").expect("there is room");
+    agent.run(Continue).await.expect("what waits is a beginning");
+    assert_eq!(requests(&model), [["waits"]]);
 }
 
 #[tokio::test]

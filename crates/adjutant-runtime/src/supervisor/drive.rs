@@ -1,6 +1,10 @@
 //! The driver: looks at every agent, asks its course what is to be done, and does it. All state is in this one task.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use adjutant_agent::chain;
 use adjutant_tool::Cancel;
@@ -35,6 +39,8 @@ pub(super) struct Drive {
     is_rotating: bool,
     queue: u64,
     problems: Vec<String>,
+    /// What is told once the table shows it.
+    untold: Mutex<Vec<Notice>>,
 }
 
 /// An agent that is cared for.
@@ -67,8 +73,19 @@ impl Drive {
         let mark = by.operator.home().mark();
         let loaded = by.backend.load().await?;
         let (looks, queue, agents, problems) = (0, 0, BTreeMap::new(), Vec::new());
-        let mut drive =
-            Self { by, agents, told, done, mark, looks, is_loading: false, is_rotating: false, queue, problems };
+        let mut drive = Self {
+            by,
+            agents,
+            told,
+            done,
+            mark,
+            looks,
+            is_loading: false,
+            is_rotating: false,
+            queue,
+            problems,
+            untold: Mutex::default(),
+        };
         drive.take_in(loaded);
         drive.advance();
         Ok(drive)
@@ -393,11 +410,10 @@ impl Drive {
     }
 
     fn tell(&self, notice: Notice) {
-        // There need not be anybody who listens.
-        let _ = self.by.notices.send(notice);
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 
-    /// Shows where all agents stand, if that has changed.
+    /// Shows where all agents stand, if that has changed, and tells what happened: whoever hears of it may look.
     fn publish(&self) {
         let mut rows: Vec<AgentRow> = self.agents.iter().map(|(id, cared)| cared.row(*id)).collect();
         rows.sort_by(|one, other| (&one.agent, one.id).cmp(&(&other.agent, other.id)));
@@ -415,6 +431,10 @@ impl Drive {
             }
             is_new
         });
+        for notice in std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner)) {
+            // There need not be anybody who listens.
+            let _ = self.by.notices.send(notice);
+        }
     }
 
     /// Stops every agent that runs, and tells what became of each.

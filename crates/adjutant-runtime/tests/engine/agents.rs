@@ -108,7 +108,7 @@ async fn calls_are_allowed_asked_or_denied_by_the_first_rule_that_fits() {
     assert_eq!(access(json!({ "rules": [rule(&["list_*"], "allow"), rule(&["*"], "deny")] })).await, Ok(true));
     assert!(access(json!({ "rules": [rule(&["*"], "deny"), rule(&["list_*"], "allow")] })).await.is_err());
     let asked = access(json!({ "rules": [rule(&["read_file", "list_files"], "ask")] })).await;
-    assert_eq!(asked, Err("May \"list_files\" run with these arguments?".to_owned()));
+    assert_eq!(asked, Err("May \"list_files\" (titled \"List files\"; by its author's word it changes nothing) run with these arguments?".to_owned()));
     let denied = access(json!({ "rules": [rule(&["*_files"], "deny")] })).await.expect_err("it is denied");
     assert!(denied.contains("this agent may not call \"list_files\""), "{denied}");
 }

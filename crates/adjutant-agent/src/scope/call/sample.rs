@@ -43,7 +43,7 @@ impl Sampler for CallScope {
 impl CallScope {
     async fn ask(&self, request: Request) -> Result<Arc<Reply>, ToolError> {
         let failed = |error: String| ToolError::failed(format!("the model gave no answer: {error}"));
-        let model = self.feed.setup.chosen(self.model.as_ref()).map_err(|error| failed(chain(&error)))?;
+        let model = self.feed.setup.chosen(self.model.as_deref()).map_err(|error| failed(chain(&error)))?;
         let mut request = self.bare(request, model.info())?;
         let mut need = aside::need(&*model, &request);
         need.fixed.requests = 1;
