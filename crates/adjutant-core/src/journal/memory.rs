@@ -9,7 +9,7 @@ use std::{
 use adjutant_llm::{SystemWorld, World};
 use async_trait::async_trait;
 use futures_util::stream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::{
     Backlog, DueLog, DueWork, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
@@ -23,10 +23,15 @@ const MAX_POSTS: usize = 10_000;
 /// A journal that lives as long as the program; clones share it. Nothing is written as bytes.
 #[derive(Debug, Clone)]
 pub struct MemoryJournal {
-    logs: Arc<Mutex<BTreeMap<LogId, Arc<Mutex<StoredLog>>>>>,
+    logs: Arc<Logs>,
     world: Arc<dyn World>,
+}
+
+#[derive(Debug, Default)]
+struct Logs {
+    all: Mutex<BTreeMap<LogId, Arc<Mutex<StoredLog>>>>,
     /// Told when a log may have become due.
-    due: watch::Sender<()>,
+    due: Notify,
 }
 
 #[derive(Debug)]
@@ -63,7 +68,7 @@ struct MemoryLog {
     seq: Seq,
     kept: Arc<Mutex<StoredLog>>,
     mark: Option<Work>,
-    due: watch::Sender<()>,
+    logs: Arc<Logs>,
     held: Option<Arc<()>>,
 }
 
@@ -80,17 +85,25 @@ impl MemoryJournal {
         of.epoch.0 += 1;
         of.owner = Some(MemoryHolder { owner: Arc::clone(&owner.id), held: Arc::downgrade(&held) });
         let (epoch, seq) = (of.epoch, Seq(of.records.len() as u64));
-        Box::new(MemoryLog { id: log.clone(), epoch, seq, kept, mark: None, due: self.due.clone(), held: Some(held) })
+        Box::new(MemoryLog {
+            id: log.clone(),
+            epoch,
+            seq,
+            kept,
+            mark: None,
+            logs: Arc::clone(&self.logs),
+            held: Some(held),
+        })
     }
 
     fn log(&self, log: &LogId) -> Result<Arc<Mutex<StoredLog>>, JournalError> {
-        lock(&self.logs).get(log).cloned().ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
+        lock(&self.logs.all).get(log).cloned().ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
     }
 }
 
 impl Default for MemoryJournal {
     fn default() -> Self {
-        Self { logs: Arc::default(), world: Arc::new(SystemWorld), due: watch::Sender::default() }
+        Self { logs: Arc::default(), world: Arc::new(SystemWorld) }
     }
 }
 
@@ -135,7 +148,7 @@ impl Journal for MemoryJournal {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         log.check()?;
         let made = || Arc::new(Mutex::new(StoredLog::new(self.world.now_ms())));
-        let kept = Arc::clone(lock(&self.logs).entry(log.clone()).or_insert_with(made));
+        let kept = Arc::clone(lock(&self.logs.all).entry(log.clone()).or_insert_with(made));
         let mut of = lock(&kept);
         let known = of.owner().filter(|known| *known != &owner.id && !owner.takes_over);
         if let Some(known) = known {
@@ -164,7 +177,7 @@ impl Journal for MemoryJournal {
         let no = PostNo(kept.newest_post.borrow().0 + 1);
         kept.posts.push_back(Posted { no, post });
         kept.newest_post.send_replace(no);
-        self.due.send_replace(());
+        self.logs.due.notify_waiters();
         Ok(no)
     }
 
@@ -198,7 +211,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn list(&self, query: &LogQuery) -> Result<LogPage, JournalError> {
-        let logs = lock(&self.logs).clone();
+        let logs = lock(&self.logs.all).clone();
         Ok(query.page(logs.iter().map(|(log, kept)| lock(kept).info(log))))
     }
 
@@ -209,7 +222,7 @@ impl Journal for MemoryJournal {
 
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         to.check()?;
-        let mut logs = lock(&self.logs);
+        let mut logs = lock(&self.logs.all);
         let kept = logs.get(from).ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, from))?;
         if let Some(owner) = lock(kept).owner() {
             return Err(JournalError::owned(from, super::Holder { owner: Arc::clone(owner), ..Default::default() }));
@@ -228,7 +241,7 @@ impl Journal for MemoryJournal {
     }
 
     async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
-        let mut logs = lock(&self.logs);
+        let mut logs = lock(&self.logs.all);
         let kept = logs.get(log).ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
         if let Some(owner) = lock(kept).owner() {
             return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(owner), ..Default::default() }));
@@ -300,7 +313,7 @@ impl Drop for MemoryLog {
     fn drop(&mut self) {
         self.held = None;
         if lock(&self.kept).work == Work::Open {
-            self.due.send_replace(());
+            self.logs.due.notify_waiters();
         }
     }
 }
@@ -321,7 +334,7 @@ impl StoredLog {
 impl DueWork for MemoryJournal {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
         let now_ms = self.world.now_ms();
-        let mut found: Vec<_> = lock(&self.logs).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
+        let mut found: Vec<_> = lock(&self.logs.all).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
         found.retain(|(_, kept)| {
             let mut kept = lock(kept);
             let is_free = kept.owner().is_none() && kept.is_due(now_ms);
@@ -347,8 +360,7 @@ impl DueWork for MemoryJournal {
     }
 
     async fn until_due(&self) {
-        // It ends with the journal, which is borrowed here.
-        let _ = self.due.subscribe().changed().await;
+        self.logs.due.notified().await;
     }
 
     async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
@@ -368,13 +380,13 @@ impl DueWork for MemoryJournal {
         let mut kept = lock(&kept);
         kept.takers = 0;
         let was_aside = kept.aside.take().is_some();
-        self.due.send_replace(());
+        self.logs.due.notify_waiters();
         Ok(was_aside)
     }
 
     async fn backlog(&self) -> Result<Backlog, JournalError> {
         let (now_ms, mut told) = (self.world.now_ms(), Backlog::default());
-        for kept in lock(&self.logs).values() {
+        for kept in lock(&self.logs.all).values() {
             let kept = lock(kept);
             if kept.aside.is_some() {
                 told.aside += 1;
