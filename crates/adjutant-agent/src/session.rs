@@ -50,8 +50,8 @@ pub(crate) struct Session {
     journal: Arc<dyn Journal>,
     /// Made when the log is first owned: agents that never run are many.
     owner: OnceLock<Owner>,
-    /// The owner that somebody chose.
-    chosen_owner: Option<Owner>,
+    /// True if somebody chose it.
+    is_owner_chosen: bool,
     core: Arc<AsyncMutex<Core>>,
     leaving: AtomicBool,
     history: Mutex<Transcript>,
@@ -101,7 +101,7 @@ impl Session {
             id,
             journal,
             owner: OnceLock::new(),
-            chosen_owner: None,
+            is_owner_chosen: false,
             core: Arc::default(),
             leaving: AtomicBool::new(false),
             history: Mutex::default(),
@@ -125,19 +125,21 @@ impl Session {
 
     /// The session, with this owner of its log.
     pub(crate) fn owned_by(mut self, owner: Owner) -> Self {
-        self.chosen_owner = Some(owner);
+        (self.owner, self.is_owner_chosen) = (owner.into(), true);
         self
     }
 
     /// The session of the same id in another journal.
     pub(crate) fn moved(&self, journal: Arc<dyn Journal>) -> Self {
         let mut session = Self::new(self.id.clone(), journal);
-        session.chosen_owner.clone_from(&self.chosen_owner);
+        if self.is_owner_chosen {
+            session = session.owned_by(self.owner().clone());
+        }
         session.seeded(self.seed.clone())
     }
 
     fn owner(&self) -> &Owner {
-        self.owner.get_or_init(|| self.chosen_owner.clone().unwrap_or_default())
+        self.owner.get_or_init(Owner::default)
     }
 
     /// Returns the listeners, which hear of everything that happens in the session.
