@@ -42,16 +42,16 @@ impl AgentStanding {
         };
         if is_hosted {
             match asked(entry).await {
-                Some(status) => standing.status = status,
-                // Once more: a process that is busy answers late.
-                None if standing.status.is_up() => match asked(entry).await {
-                    Some(status) => standing.status = status,
-                    None if workspace.is_hosted().unwrap_or(false) => {
+                Ok(status) => standing.status = status,
+                // Once more: a process that is busy answers late. One that refuses is about to end.
+                Err(NoAnswer::InTime) if standing.status.is_up() => match asked(entry).await {
+                    Ok(status) => standing.status = status,
+                    Err(NoAnswer::InTime) if workspace.is_hosted().unwrap_or(false) => {
                         standing.status = Status::failed(Reason::Frozen, "its process does not answer");
                     }
-                    None => {}
+                    Err(_) => {}
                 },
-                None => {}
+                Err(_) => {}
             }
         } else if standing.status.is_up() && !home.is_operated().unwrap_or(false) {
             let crashed = || Status::failed(Reason::Crashed, "its process has ended");
@@ -121,10 +121,20 @@ pub(crate) fn model(entry: &Entry) -> Option<String> {
 }
 
 /// Returns the state that its process reports.
-async fn asked(entry: &Entry) -> Option<Status> {
-    let client = client(entry).ok()?;
-    let report = tokio::time::timeout(WITHIN, client.status()).await.ok()?.ok()?;
-    Some(report.status)
+async fn asked(entry: &Entry) -> Result<Status, NoAnswer> {
+    let client = client(entry).map_err(|_| NoAnswer::AtAll)?;
+    match tokio::time::timeout(WITHIN, client.status()).await {
+        Ok(report) => report.map(|report| report.status).map_err(|_| NoAnswer::AtAll),
+        Err(_) => Err(NoAnswer::InTime),
+    }
+}
+
+/// What kept a process from telling its status.
+enum NoAnswer {
+    /// It was silent for as long as one waits.
+    InTime,
+    /// Nobody listens, or it said something else.
+    AtAll,
 }
 
 /// A client of an agent's process.

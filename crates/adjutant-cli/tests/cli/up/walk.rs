@@ -129,8 +129,6 @@ fn agent_is_answered_killed_updated_and_moved_as_the_document_says() {
     assert!(asked.stderr.contains("\nhint: adjutant agent approve ada main/c1_0_0@"), "{asked:#?}");
     let waits = walk.done("adjutant agent pauses");
     assert!(waits.starts_with("ada  main  ") && waits.contains(r#"run_command {"command":"sleep 20"}"#), "{waits}");
-    up.until("ada", "working");
-    up.until("ada", "ready");
     let mut approve = walk.next("adjutant agent approve ada", " --edit '{\"command\": \"true\"}'");
     let mut approving = approve.spawn().expect("it starts");
     let mut said = [0; 4];
