@@ -342,9 +342,15 @@ async fn call_is_made_once_when_the_caller_is_killed() {
     // It goes on by itself.
     fs::write(work.join("open"), "").expect("it can be written");
     let prompter = alice.prompter().await.expect("it runs");
-    prompter.attach(None, Some(0)).await.expect("it is there").for_each(|_| async {}).await;
-    let page = prompter.messages(MessagesRequest::new()).await.expect("there is a session");
-    assert_eq!(page.messages.last().expect("one").text, "I heard: I heard: held");
+    loop {
+        // It may be about to go on: then there is nothing to follow yet.
+        prompter.attach(None, Some(0)).await.expect("it is there").for_each(|_| async {}).await;
+        let page = prompter.messages(MessagesRequest::new()).await.expect("there is a session");
+        if page.messages.last().expect("one").text == "I heard: I heard: held" {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
     assert_eq!((&*lines(&work.join("held")), calls(&bob).await.len()), ("held\n", 1));
     backend.destroy().await.expect("all goes");
 }
