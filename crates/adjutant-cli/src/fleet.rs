@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant::{
     Cancel,
-    agent::{DueWork, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Owner, Pause, Post, Seq, SessionMeta, Work},
+    agent::{DueWork, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Owner, Pause, Post, Seq, Work},
     fleet::Fleet as Workers,
     llm::{Entry, UserMessage},
     runtime::{Credentials, Engine, Lead, Overrides, TrustStore},
@@ -133,11 +133,7 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
     match due.post(&log, said()).await {
         Err(error) if error.kind == JournalErrorKind::Missing => {
             // Somebody else may make it at the same time: then it is there as well.
-            let made = due.own(&log, &Owner::default()).await;
-            if made.is_ok() {
-                due.describe(&log, SessionMeta::default()).await.map_err(|error| of_journal(&error))?;
-            }
-            drop(made);
+            drop(due.own(&log, &Owner::default()).await);
             due.post(&log, said()).await.map_err(|error| of_journal(&error))?;
         }
         posted => drop(posted.map_err(|error| of_journal(&error))?),

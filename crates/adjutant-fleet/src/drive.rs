@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Continue, DueLog, DueWork, Error, JournalErrorKind, Outcome, Owner, RunResult};
+use adjutant_agent::{
+    Agent, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, Outcome, Owner, RunResult,
+};
 
 use crate::status::Ended;
 
@@ -21,23 +23,28 @@ pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog,
         Ok(()) => work(&agent).await,
         Err(error) => Err(error),
     };
-    let ended = match worked {
+    match worked {
         Ok(result) if matches!(result.outcome, Outcome::Paused { .. }) => Ended::Parked,
         Ok(_) => Ended::Finished,
         // Another owner has it: nothing is lost, and nothing is left to do.
-        Err(error) if is_taken(&error) => return Ended::Nothing,
+        Err(error) if is_taken(&error) => Ended::Nothing,
         // What was posted is no answer, or no prompt: it waits for what is.
-        Err(Error::Answers(_) | Error::Prompt(_)) => Ended::Nothing,
+        Err(Error::Answers(_) | Error::Prompt(_)) => {
+            if let Err(error) = journal.pass_over(&name, newest_post).await {
+                tracing::warn!(%error, log = %name, "posts to a session could not be passed over");
+            }
+            Ended::Nothing
+        }
+        // The storage may be there again soon: the session stays due.
+        Err(error) if error.journal_error().is_some_and(JournalError::is_retryable) => {
+            tracing::warn!(%error, log = %name, "a session could not be worked on now");
+            Ended::Failed
+        }
         Err(error) => {
             tracing::warn!(%error, log = %name, "a session could not be worked on, and is set aside");
-            let why = first_line(&error);
-            return set_aside(journal, &name, &why).await;
+            set_aside(journal, &name, &first_line(&error)).await
         }
-    };
-    if let Err(error) = journal.pass_over(&name, newest_post).await {
-        tracing::warn!(%error, log = %name, "posts to a session could not be passed over");
     }
-    ended
 }
 
 /// Sets a session aside.

@@ -79,6 +79,7 @@ impl Fleet {
     /// # Errors
     /// `Version` and `Unsupported` of the journal: asking again would not help.
     pub async fn run(self, stop: Cancel) -> Result<(), JournalError> {
+        let mut ended = Ok(());
         let (owner, mut at_work, mut pause) = (Owner::default(), DrivenSessions::default(), PAUSES.0);
         while !stop.is_cancelled() {
             at_work.clear();
@@ -100,14 +101,18 @@ impl Fleet {
                     pause = (pause * 2).min(PAUSES.1);
                     true
                 }
-                Err(error) => return Err(error),
+                // What is at work is not cancelled for that.
+                Err(error) => {
+                    ended = Err(error);
+                    break;
+                }
             };
             if !is_more {
                 wait(&stop, timeout(LOOK, self.journal.until_due())).await;
             }
         }
         self.drain(at_work).await;
-        Ok(())
+        ended
     }
 
     fn begin(&self, at_work: &mut DrivenSessions, due: DueLog, owner: &Owner) {
