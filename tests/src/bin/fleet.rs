@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["worker", place, lease, files] => live(place, lease, Path::new(files)),
+        ["worker", place, lease, files, concurrency] => live(place, lease, Path::new(files), concurrency),
         ["drill", kind, options @ ..] => drills(kind, options),
         _ => Err(USAGE.to_owned()),
     };
@@ -37,9 +37,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn live(place: &str, lease: &str, files: &Path) -> Result<(), String> {
+fn live(place: &str, lease: &str, files: &Path, concurrency: &str) -> Result<(), String> {
+    let concurrency = concurrency.parse().map_err(|_| USAGE)?;
     let lease = Duration::from_millis(lease.parse().map_err(|_| USAGE)?);
-    runtime()?.block_on(worker(&Place::parse(place), lease, files)).map_err(|error| chain(&*error))
+    runtime()?.block_on(worker(&Place::parse(place), lease, files, concurrency)).map_err(|error| chain(&*error))
 }
 
 fn drills(kind: &str, options: &[&str]) -> Result<(), String> {

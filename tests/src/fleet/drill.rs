@@ -94,6 +94,8 @@ impl Drill<'_> {
     fn start(&self) -> Result<Worker, String> {
         let mut command = Command::new(&self.program);
         command.arg("worker").arg(self.place.to_string()).arg(self.lease.as_millis().to_string()).arg(&self.files);
+        // Half as many again as each would have: they are spread, and none waits for a place.
+        command.arg((self.sessions * 3 / (self.workers * 2) + 1).to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
         command.spawn().map(Worker).map_err(|error| format!("a worker does not start: {error}"))
     }

@@ -23,8 +23,6 @@ use crate::kill::Place;
 
 /// How long a step takes before and after it is done.
 const WORK: Duration = Duration::from_millis(40);
-/// How many sessions a worker drives at a time: so many that none waits for a place.
-const CONCURRENCY: usize = 200;
 
 /// Drives sessions until it is killed.
 ///
@@ -34,12 +32,13 @@ pub async fn worker(
     place: &Place,
     lease: Duration,
     files: &Path,
+    concurrency: usize,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let effects = Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?);
     let agents = move |info: &LogInfo| Ok(agent(&info.log.0, &effects));
     let stop = Cancel::new();
     match place {
-        Place::Sqlite(path) => fleet(Sqlite::open(path)?.journal(), agents, stop).await?,
+        Place::Sqlite(path) => fleet(Sqlite::open(path)?.journal(), agents, (concurrency, stop)).await?,
         Place::Postgres(url) => {
             // The server may be about to start again.
             let store = loop {
@@ -48,7 +47,7 @@ pub async fn worker(
                     Err(_) => tokio::time::sleep(WORK * 10).await,
                 }
             };
-            fleet(store.journal(), agents, stop).await?;
+            fleet(store.journal(), agents, (concurrency, stop)).await?;
         }
         Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".into()),
     }
@@ -58,9 +57,9 @@ pub async fn worker(
 async fn fleet(
     journal: impl adjutant::agent::DueWork + 'static,
     agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
-    stop: Cancel,
+    (concurrency, stop): (usize, Cancel),
 ) -> Result<(), adjutant::agent::JournalError> {
-    Fleet::new(journal, agents).concurrency(CONCURRENCY).run(stop).await
+    Fleet::new(journal, agents).concurrency(concurrency).run(stop).await
 }
 
 fn agent(session: &str, effects: &Arc<File>) -> Agent {
