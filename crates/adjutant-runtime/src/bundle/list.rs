@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Component, Path},
+    time::SystemTime,
 };
 
 use super::{FOLDERS, ListedFile, MAX_FILES, OWN_FILES};
@@ -15,12 +16,14 @@ const MAX_PATH: usize = 1_024;
 const MAX_DEPTH: usize = 64;
 
 /// Files that were found.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct FoundFiles {
     /// Those that go along, sorted.
     pub(super) files: Vec<ListedFile>,
     /// Links, pipes, devices, and files whose names are no text: they stay.
     pub(super) skipped: Vec<String>,
+    /// When each of the files was changed last, if the system tells.
+    changed: Vec<Option<SystemTime>>,
 }
 
 /// The files of an agent in its folders, but for those of a folder that stays.
@@ -74,6 +77,7 @@ impl FoundFiles {
         if self.files.len() == MAX_FILES {
             return Err(Error::new(ErrorKind::Full, format!("an agent may have {MAX_FILES} files to be exported")));
         }
+        self.changed.push(meta.modified().ok());
         self.files.push(ListedFile { path: name.to_owned(), size: meta.len(), executable: is_executable(&meta) });
         Ok(())
     }

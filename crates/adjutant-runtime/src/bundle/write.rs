@@ -4,12 +4,17 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Read, Write},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, List, ListedFile, MAGIC, STATE, VERSION, list};
+use super::{
+    DIGEST, List, ListedFile, MAGIC, STATE, VERSION,
+    list::{self, FoundFiles},
+};
 use crate::{
     error::{Error, ErrorKind},
     files::{open_regular, private, read_json, storage},
@@ -18,6 +23,10 @@ use crate::{
     provenance::{FileKind, digest_of},
     workspace::{AgentFile, Lock, Prepared, TOOLS, Workspace},
 };
+
+/// The number of times that files are copied which change meanwhile, and the time between two of them.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What goes along when an agent is exported.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +75,7 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
     if !workspace.file("prepared.json").is_file() {
         return Err(Error::new(ErrorKind::Conflict, format!("the agent {} is not prepared", entry.name)));
     }
-    // Nobody can run it meanwhile, so its database is in order.
+    // Nobody can run it meanwhile.
     let lock = Lock::take(&workspace.file("host.lock")).map_err(|error| match error.kind() {
         ErrorKind::Busy => Error::new(
             ErrorKind::Conflict,
@@ -81,7 +90,49 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
     let life = Lock::take(&workspace.file("life.lock"))?;
     workspace.put_update()?;
     drop(life);
-    let found = list::find(workspace, options.without_state.then_some(STATE))?;
+    let beside = beside(to);
+    let written = settled(workspace, options, &beside, |found| gather(entry, found)).and_then(|exported| {
+        // Unlike a rename, a link does not replace what somebody else made meanwhile.
+        let named = fs::hard_link(&beside, to).or_else(|_| fs::rename(&beside, to));
+        named.map(|()| exported).map_err(|error| storage("write", to, error))
+    });
+    // It has its name, or is not wanted.
+    let _ = fs::remove_file(&beside);
+    drop(lock);
+    written
+}
+
+/// Writes the files into one, again if they changed meanwhile: a database that was let go of a moment ago is still being closed.
+fn settled(
+    workspace: &Workspace,
+    options: &ExportOptions,
+    to: &Path,
+    gather: impl Fn(FoundFiles) -> Result<(Exported, Vec<FileSource>, List), Error>,
+) -> Result<Exported, Error> {
+    let find = || list::find(workspace, options.without_state.then_some(STATE));
+    let mut tries = 0;
+    loop {
+        let found = find();
+        let seen = found.as_ref().ok().cloned();
+        let written = found.and_then(&gather).and_then(|(exported, sources, list)| {
+            write(&sources, &list, to)?;
+            Ok(exported)
+        });
+        tries += 1;
+        let is_settled = seen.is_some() && find().ok() == seen;
+        if is_settled || tries == TRIES {
+            let changed = || Error::new(ErrorKind::Storage, "the files of the agent change all the time");
+            return written.and_then(|exported| if is_settled { Ok(exported) } else { Err(changed()) });
+        }
+        // It may not be there.
+        let _ = fs::remove_file(to);
+        thread::sleep(PAUSE);
+    }
+}
+
+/// What goes along, and what is said of it.
+fn gather(entry: &Entry, found: FoundFiles) -> Result<(Exported, Vec<FileSource>, List), Error> {
+    let workspace = &entry.workspace;
     let mut carried = Carried::of(workspace)?;
     let kept = found.files.into_iter().map(|listed| (FileSource::File(workspace.root().join(&listed.path)), listed));
     carried.files.extend(kept);
@@ -93,15 +144,7 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
         needed: carried.needed,
     };
     let list = List { agent: entry.name.clone(), id: entry.id, files };
-    let beside = beside(to);
-    let written = write(&sources, &list, &beside).and_then(|()| {
-        // Unlike a rename, a link does not replace what somebody else made meanwhile.
-        fs::hard_link(&beside, to).or_else(|_| fs::rename(&beside, to)).map_err(|error| storage("write", to, error))
-    });
-    // It has its name, or is not wanted.
-    let _ = fs::remove_file(&beside);
-    drop(lock);
-    written.map(|()| exported)
+    Ok((exported, sources, list))
 }
 
 fn beside(to: &Path) -> PathBuf {
