@@ -117,12 +117,22 @@ impl LocalPrompter {
                 return Err(Error::new(ErrorKind::Missing, message));
             }
             None => lead.called(&request.prompt, call, time)?,
-            Some(_) => lead.resume(Vec::new()).await?,
+            Some(_) => match lead.resume(Vec::new()).await {
+                // Whoever went on with it had ended before its session was taken here.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    return self.ended(&log, session).await?.ok_or(error);
+                }
+                resumed => resumed?,
+            },
         };
         RunStream::begin(run, slot, None).await?.finish().await?;
-        let run = self.read(&log).await?;
         let lost = || Error::new(ErrorKind::Agent, "the run ended without a result");
-        run.and_then(|run| self.reply(session, &run)).ok_or_else(lost)
+        self.ended(&log, session).await?.ok_or_else(lost)
+    }
+
+    /// Returns what a call has come to by now.
+    async fn ended(&self, log: &LogId, session: &Arc<str>) -> Result<Option<PromptReply>, Error> {
+        Ok(self.read(log).await?.and_then(|run| self.reply(session, &run)))
     }
 
     /// Returns what the log of a call holds, if it ever began.
