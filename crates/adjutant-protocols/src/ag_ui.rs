@@ -1,0 +1,24 @@
+//! AG-UI, the Agent-User Interaction Protocol, 1.0: runs as its events, its input as prompts and answers.
+//!
+//! Source: <https://docs.ag-ui.com/spec/1.0>, and the schemas of `@ag-ui/core` 1.0.0 (2026-11).
+
+mod encode;
+mod input;
+
+use adjutant_agent::Running;
+use futures_core::Stream;
+
+pub use encode::Encoder;
+pub use input::{Input, Resume};
+
+use crate::sse;
+
+/// The headers of the answer that [`stream`] is the body of.
+pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), ("cache-control", "no-store")];
+
+/// A run as server-sent events that a client of AG-UI reads: the last one is `RUN_FINISHED` or `RUN_ERROR`.
+///
+/// Cancel: dropping it cancels the run, as a client does that aborts its request.
+pub fn stream(running: Running, input: &Input) -> impl Stream<Item = String> + Send + use<> {
+    sse::stream(running, Encoder::new(input))
+}

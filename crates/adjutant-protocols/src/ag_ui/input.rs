@@ -1,0 +1,127 @@
+//! `RunAgentInput`, as far as an agent that keeps its own log needs it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, Running};
+use adjutant_core::{Answered, Pause};
+use adjutant_llm::{Audio, Content, Document, Image, Source, UserMessage};
+use adjutant_tool::AskKind;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{answer, error::Error, wish::Wish};
+
+/// A request to run an agent.
+///
+/// The agent's log is what was said: of the messages, those after the last one of the agent are the prompt, and results of
+/// calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Input {
+    /// The conversation; the application says which session it is.
+    pub thread_id: String,
+    /// The page's name for this run.
+    pub run_id: String,
+    /// The conversation as the page has it. Shape: AG-UI's `Message`.
+    #[serde(default)]
+    pub messages: Vec<Value>,
+    /// The page's state; nothing of it is used unless the application does.
+    #[serde(default)]
+    pub state: Value,
+    /// The answers to what the run before waits for.
+    #[serde(default)]
+    pub resume: Vec<Resume>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+/// The answer to one interrupt.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Resume {
+    /// The interrupt, as it was named.
+    pub interrupt_id: String,
+    /// The status: `resolved` or `cancelled`.
+    pub status: String,
+    /// The answer; `null` for none.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+impl Input {
+    /// Begins the run in the agent's session, or goes on with the one that waits there.
+    ///
+    /// # Errors
+    /// `Invalid` and `Stale` as for [`wish`](Input::wish); `Agent` if the session cannot be read or does not begin.
+    pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
+        agent.log().open().await.map_err(Error::agent)?;
+        self.wish(&agent.log().pauses())?.begin(agent)
+    }
+
+    /// What is asked for, where these pauses wait.
+    ///
+    /// # Errors
+    /// `Invalid` if it holds neither a message of the user nor an answer, or an answer that does not fit; `Stale` if what
+    /// it answers does not wait, or not as it was shown.
+    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<Wish, Error> {
+        let mut answers: Vec<Answered> = Vec::new();
+        for entry in &self.resume {
+            let pause = answer::named(pauses, &entry.interrupt_id)?;
+            answers.push(match &*entry.status {
+                "resolved" => answer::given(pause, &entry.payload)?,
+                "cancelled" => answer::declined(pause, "the user cancelled it"),
+                other => return Err(Error::invalid(format!("no status of an answer: {other:?}"))),
+            });
+        }
+        let new = self.messages.iter().rev().take_while(|it| it["role"] != "assistant").collect::<Vec<_>>();
+        for message in new.iter().rev().filter(|it| it["role"] == "tool") {
+            // A result of a call that ran here comes back too, and is no answer.
+            let waits = |pause: &&Arc<Pause>| {
+                let call = pause.call_id().map(|call| call.to_string());
+                pause.ask.kind == AskKind::External && call.as_deref() == message["toolCallId"].as_str()
+            };
+            let is_answered = |pause: &Pause| answers.iter().any(|it| it.pause == pause.id);
+            if let Some(pause) = pauses.iter().find(waits).filter(|pause| !is_answered(pause)) {
+                answers.push(answer::given(pause, &message["content"])?);
+            }
+        }
+        if !answers.is_empty() {
+            return Ok(Wish::Answers(answers));
+        }
+        let said = new.iter().rev().filter(|it| it["role"] == "user").map(|it| user(it)).collect::<Result<Vec<_>, _>>()?;
+        if said.is_empty() { Err(Error::invalid("neither a message nor an answer")) } else { Ok(Wish::Prompt(said)) }
+    }
+}
+
+fn user(message: &Value) -> Result<UserMessage, Error> {
+    match &message["content"] {
+        Value::String(text) => Ok(UserMessage::text(text.as_str())),
+        Value::Array(parts) => Ok(parts.iter().map(part).collect::<Result<Vec<_>, _>>()?.into()),
+        _ => Err(Error::invalid("a message without content")),
+    }
+}
+
+fn part(part: &Value) -> Result<Content, Error> {
+    let text = |value: &Value| value.as_str().map(Arc::<str>::from);
+    let kind = part["type"].as_str().unwrap_or_default();
+    if kind == "text" {
+        return text(&part["text"]).map(Content::text).ok_or_else(|| Error::invalid("a text without its text"));
+    }
+    let at = &part["source"];
+    let value = text(&at["value"]).ok_or_else(|| Error::invalid(format!("a part without its bytes: {kind:?}")))?;
+    let source = match at["type"].as_str() {
+        Some("data") => Source::Base64 { data: value },
+        Some("url") => Source::Url { url: value },
+        _ => return Err(Error::invalid("a part whose bytes are neither data nor at a URL")),
+    };
+    let named = |usual: &str| text(&at["mimeType"]).unwrap_or_else(|| usual.into());
+    match kind {
+        "image" => Ok(Content::Image(Image { media_type: named("image/png"), source })),
+        "audio" => Ok(Content::Audio(Audio { media_type: named("audio/wav"), source })),
+        "document" => Ok(Content::Document(Document { media_type: named("application/pdf"), name: None, source })),
+        other => Err(Error::invalid(format!("a part that no model here takes: {other:?}"))),
+    }
+}

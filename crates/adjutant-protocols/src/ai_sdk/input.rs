@@ -1,0 +1,158 @@
+//! The request that `useChat` makes, as far as an agent that keeps its own log needs it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, Running};
+use adjutant_core::Pause;
+use adjutant_llm::{Audio, CallResult, Content, Document, Image, Source, Status, UserMessage};
+use adjutant_tool::{Answer, AskKind};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{answer, error::Error, wish::Wish};
+
+/// A request of `useChat`.
+///
+/// The agent's log is what was said: of the messages the last one counts. Of the user it is the prompt; of the agent, its
+/// parts answer what waits.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Input {
+    /// The chat; the application says which session it is.
+    pub id: String,
+    /// The conversation as the page has it. Shape: the AI SDK's `UIMessage`.
+    #[serde(default)]
+    pub messages: Vec<Value>,
+    /// The event that made the page ask: `submit-message` or `regenerate-message`.
+    #[serde(default)]
+    pub trigger: String,
+    /// Answers to pauses that no part of a message stands for, as the page put them into the request's body.
+    #[serde(default)]
+    pub answers: Vec<Given>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+/// An answer to a pause that was told as a `data-pause` part.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct Given {
+    /// The `id` of the part.
+    pub id: String,
+    /// What the part's `schema` describes; `null` declines.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+impl Input {
+    /// Begins the run in the agent's session, or goes on with the one that waits there.
+    ///
+    /// # Errors
+    /// `Invalid` and `Stale` as for [`wish`](Input::wish); `Agent` if the session cannot be read or does not begin.
+    pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
+        agent.log().open().await.map_err(Error::agent)?;
+        self.wish(&agent.log().pauses())?.begin(agent)
+    }
+
+    /// What is asked for, where these pauses wait.
+    ///
+    /// # Errors
+    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or wants an answer
+    /// to be made again; `Stale` if what it answers does not wait, or not as it was shown.
+    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<Wish, Error> {
+        if self.trigger == "regenerate-message" {
+            return Err(Error::invalid("an answer is not made again: fork the session before it"));
+        }
+        let mut answers = Vec::new();
+        for given in &self.answers {
+            let pause = answer::named(pauses, &given.id)?;
+            answers.push(match &given.payload {
+                Value::Null => answer::declined(pause, "the user said no"),
+                payload => answer::given(pause, payload)?,
+            });
+        }
+        let last = self.messages.last().ok_or_else(|| Error::invalid("no messages"))?;
+        let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if last["role"] == "user" && answers.is_empty() {
+            let content: Vec<Content> = parts.iter().filter_map(content).collect::<Result<_, _>>()?;
+            return Ok(Wish::Prompt(vec![UserMessage::from(content)]));
+        }
+        for part in parts.iter().filter(|_| last["role"] == "assistant") {
+            let answer = match part["state"].as_str() {
+                Some("approval-responded") => verdict(pauses, part)?,
+                Some("output-available" | "output-error") => output(pauses, part)?,
+                _ => None,
+            };
+            let is_new = |it: &adjutant_core::Answered| answers.iter().all(|other| other.pause != it.pause);
+            answers.extend(answer.filter(is_new));
+        }
+        if answers.is_empty() { Err(Error::invalid("neither a message nor an answer")) } else { Ok(Wish::Answers(answers)) }
+    }
+
+    /// The message of the agent that a stream goes on with.
+    pub(super) fn open_message(&self) -> Option<&str> {
+        self.messages.last().filter(|it| it["role"] == "assistant")?["id"].as_str()
+    }
+}
+
+/// A verdict on a call; none on one that was given before and stays in the message.
+fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<adjutant_core::Answered>, Error> {
+    let approval = &part["approval"];
+    let name = approval["id"].as_str().unwrap_or_default();
+    match answer::named(pauses, name) {
+        Ok(pause) => answer::given(pause, approval).map(Some),
+        // What has been answered waits no more; of a call that still waits, it is an old question.
+        Err(_) if !waits(pauses, part, |_| true).is_some_and(|pause| pause.ask.kind == AskKind::Approval) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the page put as the output of a call that waits for it.
+fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<adjutant_core::Answered>, Error> {
+    let Some(pause) = waits(pauses, part, |kind| kind != AskKind::Approval) else { return Ok(None) };
+    let Some(why) = part["errorText"].as_str() else { return answer::given(pause, &part["output"]).map(Some) };
+    let result = || Arc::new(CallResult::new(Status::Failed, why));
+    Ok(Some(match pause.ask.kind {
+        AskKind::External => pause.answered(Answer::Return { result: result() }),
+        _ => answer::declined(pause, why),
+    }))
+}
+
+/// The pause of the call that a part shows.
+fn waits<'a>(pauses: &'a [Arc<Pause>], part: &Value, of: impl Fn(AskKind) -> bool) -> Option<&'a Arc<Pause>> {
+    let shown = part["toolCallId"].as_str()?;
+    pauses.iter().filter(|pause| of(pause.ask.kind)).find(|pause| {
+        let call = pause.call_id();
+        call.is_some_and(|call| call.to_string() == shown || format!("{}/{call}", pause.thread) == shown)
+    })
+}
+
+/// A text or a file of the user; other parts are not for the model.
+fn content(part: &Value) -> Option<Result<Content, Error>> {
+    let text = |name: &str| part[name].as_str().map(Arc::<str>::from);
+    match part["type"].as_str()? {
+        "text" => Some(text("text").map(Content::text).ok_or_else(|| Error::invalid("a text without its text"))),
+        "file" => Some(match (text("mediaType"), text("url")) {
+            (Some(media_type), Some(url)) => file(media_type, &url, text("filename")),
+            _ => Err(Error::invalid("a file without `mediaType` or `url`")),
+        }),
+        _ => None,
+    }
+}
+
+fn file(media_type: Arc<str>, url: &str, name: Option<Arc<str>>) -> Result<Content, Error> {
+    let source = match url.strip_prefix("data:") {
+        None => Source::Url { url: url.into() },
+        Some(rest) => match rest.split_once(";base64,") {
+            Some((_, data)) => Source::Base64 { data: data.into() },
+            None => return Err(Error::invalid("a data URL that is not base64")),
+        },
+    };
+    Ok(match media_type.split('/').next() {
+        Some("image") => Content::Image(Image { media_type, source }),
+        Some("audio") => Content::Audio(Audio { media_type, source }),
+        _ => Content::Document(Document { media_type, name, source }),
+    })
+}

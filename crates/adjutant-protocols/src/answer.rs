@@ -1,0 +1,93 @@
+//! Pauses as pages name them, and what pages send back as answers. The shapes around both are each protocol's own.
+
+use std::sync::Arc;
+
+use adjutant_core::{Answered, Digest, Pause};
+use adjutant_llm::{CallId, CallResult, ThreadId};
+use adjutant_tool::{Answer, AskKind};
+use serde_json::{Value, json};
+
+use crate::error::Error;
+
+/// A pause as a page names it: with the digest of what is shown, so that its answer counts for that alone.
+pub(crate) fn name(pause: &Pause) -> String {
+    format!("{}:{}", pause.digest(), pause.id)
+}
+
+/// The pause of this name, as it was shown.
+pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Pause, Error> {
+    let parts = name.split_once(':').and_then(|(digest, id)| Some((digest.parse::<Digest>().ok()?, id)));
+    let (digest, id) = parts.ok_or_else(|| Error::invalid("what is answered has no name that was given out"))?;
+    let pause = pauses.iter().find(|pause| &*pause.id.0 == id);
+    let pause = pause.ok_or_else(|| Error::stale(format!("nothing waits under {id}")))?;
+    pause.differs(Some(digest)).map_or(Ok(&**pause), |why| Err(Error::stale(why)))
+}
+
+/// The answer that a page gives as JSON: a verdict, a value, a result or an amount, by what is asked.
+pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
+    let answer = match pause.ask.kind {
+        AskKind::Approval => verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))?,
+        AskKind::Authorisation => verdict(payload).unwrap_or_else(|| Answer::give(payload.clone())),
+        AskKind::External => Answer::Return { result: Arc::new(CallResult::ok(text(payload))) },
+        AskKind::Limit => {
+            let by = payload.as_u64().or_else(|| payload["by"].as_u64());
+            let by = by.ok_or_else(|| Error::invalid("a limit is extended `by` a whole number"))?;
+            Answer::Extend { by, message: None }
+        }
+        _ => Answer::give(payload.clone()),
+    };
+    answer.fits(&pause.ask).map_err(|error| Error::invalid(error.message))?;
+    Ok(pause.answered(answer))
+}
+
+/// Nothing is given, or a permission is not.
+pub(crate) fn declined(pause: &Pause, reason: &str) -> Answered {
+    pause.answered(match pause.ask.kind {
+        AskKind::Approval => Answer::deny(reason),
+        _ => Answer::Decline { message: Some(reason.into()) },
+    })
+}
+
+/// The shape of what [`given`] takes; `null` for any.
+pub(crate) fn schema(pause: &Pause) -> Value {
+    match pause.ask.kind {
+        AskKind::Approval => json!({
+            "type": "object",
+            "properties": {
+                "approved": {"type": "boolean"},
+                "editedArgs": {"type": "object"},
+                "reason": {"type": "string"},
+                "forRun": {"type": "boolean"},
+            },
+            "required": ["approved"],
+        }),
+        AskKind::Limit => json!({
+            "type": "object", "properties": {"by": {"type": "integer", "minimum": 1}}, "required": ["by"],
+        }),
+        _ => pause.ask.schema.clone(),
+    }
+}
+
+/// A call as a page names it: those of agents below the first one carry their thread.
+pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
+    if thread == root { call.to_string() } else { format!("{thread}/{call}") }
+}
+
+/// The word for what a pause asks.
+pub(crate) fn kind(pause: &Pause) -> Value {
+    serde_json::to_value(pause.ask.kind).unwrap_or_default()
+}
+
+fn verdict(payload: &Value) -> Option<Answer> {
+    let approved = payload.as_bool().or_else(|| payload["approved"].as_bool())?;
+    if !approved {
+        return Some(Answer::deny(payload["reason"].as_str().unwrap_or("the user said no")));
+    }
+    let args = Some(&payload["editedArgs"]).filter(|args| !args.is_null()).map(|args| args.to_string().into());
+    Some(Answer::Approve { args, for_run: payload["forRun"] == true })
+}
+
+/// A text as it is, anything else as JSON.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

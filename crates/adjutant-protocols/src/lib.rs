@@ -1,0 +1,20 @@
+//! Runs as the streams that other people's pages read, and what those pages send as prompts and answers.
+
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "ag-ui")]
+pub mod ag_ui;
+#[cfg(feature = "ai-sdk")]
+pub mod ai_sdk;
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+mod answer;
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+mod blocks;
+mod error;
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+mod sse;
+mod wish;
+
+pub use error::{Error, ErrorKind};
+pub use wish::Wish;
