@@ -2,7 +2,7 @@
 
 use std::{thread, time::Instant};
 
-use crate::{Failure, cargo, mcp_conformance, programs, tidy};
+use crate::{Failure, cargo, mcp_conformance, programs, protocols, tidy};
 
 type Step = fn() -> Result<(), Failure>;
 
@@ -14,6 +14,7 @@ const STEPS: &[(&str, Step)] = &[
     ("docs", || cargo::step_after_clippy(DOC)),
     ("build of the tests", || cargo::step(&format!("{TESTS} --no-run"))),
     ("conformance of MCP", mcp_conformance::if_possible),
+    ("clients of pages", protocols::if_possible),
     ("tests", tests),
 ];
 /// An example is named so that cargo chooses the features that it chose for clippy, those of tests included: with others,

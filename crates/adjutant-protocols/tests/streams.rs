@@ -1,1 +1,134 @@
-//! Runs as streams.
+//! What a run becomes for a page, frame by frame, and what a page's request becomes for an agent.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, Answered, Event, EventKind, Pause};
+use adjutant_llm::{CallResult, Content, Image, Script, ScriptedModel, Source, UserMessage};
+use adjutant_protocols::{ErrorKind, Wish, ag_ui, ai_sdk};
+use adjutant_tool::{Answer, Approval, CallContext, ToolSpec, external_tool, tool_fn};
+use serde_json::{Value, json};
+
+/// An agent that wants to pay, and asks the page where it is.
+fn agent() -> Agent {
+    let spec = |name: &str| ToolSpec::new(name.to_owned(), "A tool.", json!({"type": "object"}));
+    let pay = tool_fn(ToolSpec { approval: Approval::Always, ..spec("pay") }, |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("paid"))
+    });
+    let calls = Script::new().call("pay", json!({"n": 1})).call("locate", json!({}));
+    Agent::new(ScriptedModel::new([calls, Script::new().text("Done.")])).tool(pay).tool(external_tool(spec("locate")))
+}
+
+/// The events of a run until it waits, and what it waits for: the approval, the result.
+async fn waiting() -> (Vec<Event>, Vec<Arc<Pause>>) {
+    let (mut running, mut events) = (agent().run("Go.").stream().expect("it begins"), Vec::new());
+    while let Some(event) = running.next().await {
+        events.push(event);
+    }
+    let Some(EventKind::RunPaused { result }) = events.last().map(|event| &event.kind) else { panic!("it waits") };
+    let pauses = result.pauses().to_vec();
+    (events, pauses)
+}
+
+fn ag_ui(input: Value) -> ag_ui::Input {
+    let mut whole = json!({"threadId": "t", "runId": "r", "messages": []});
+    whole.as_object_mut().expect("an object").extend(input.as_object().expect("an object").clone());
+    serde_json::from_value(whole).expect("an input")
+}
+
+fn ai_sdk(input: Value) -> ai_sdk::Input {
+    let mut whole = json!({"id": "t", "messages": []});
+    whole.as_object_mut().expect("an object").extend(input.as_object().expect("an object").clone());
+    serde_json::from_value(whole).expect("an input")
+}
+
+fn types(frames: &[Value]) -> Vec<&str> {
+    let mut types: Vec<&str> = frames.iter().filter_map(|frame| frame["type"].as_str()).collect();
+    types.dedup();
+    types
+}
+
+#[tokio::test]
+async fn run_that_waits_is_told_the_same_when_its_events_come_from_a_log() {
+    let (events, pauses) = waiting().await;
+    let stored: Vec<&Event> = events.iter().filter(|event| !is_live(&event.kind)).collect();
+    for events in [events.iter().collect(), stored] {
+        let mut encoder = ag_ui::Encoder::new(&ag_ui(json!({})));
+        let told: Vec<Value> = events.iter().flat_map(|event| encoder.tell(event)).collect();
+        let call = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
+        let expect = [&["RUN_STARTED", "STEP_STARTED"][..], &call, &call, &["STEP_FINISHED", "RUN_FINISHED"]].concat();
+        assert_eq!(types(&told), expect);
+        let interrupts = &told.last().expect("an end")["outcome"]["interrupts"];
+        assert_eq!(interrupts[0]["id"], format!("{}:{}", pauses[0].digest(), pauses[0].id));
+        assert_eq!((&interrupts[0]["toolCallId"], &interrupts[1]["toolCallId"]), (&json!("c1_0_0"), &json!("c1_0_1")));
+        assert!(encoder.broken("late").is_empty(), "nothing follows the end");
+
+        let mut encoder = ai_sdk::Encoder::new(&ai_sdk(json!({})));
+        let told: Vec<Value> = events.iter().flat_map(|event| encoder.tell(event)).collect();
+        let call = ["tool-input-start", "tool-input-delta", "tool-input-available"];
+        let asked = ["tool-approval-request", "tool-input-available", "data-pause", "finish-step", "finish"];
+        assert_eq!(types(&told), [&["start", "start-step"][..], &call, &call, &asked].concat());
+    }
+}
+
+/// True of events that no log holds; the end of a run is told to whoever reads one.
+fn is_live(kind: &EventKind) -> bool {
+    let names = ["reply_started", "block_started", "block_finished", "args_delta", "text_delta"];
+    let value = serde_json::to_value(kind).expect("an event is JSON");
+    names.contains(&value["event"].as_str().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn request_becomes_what_it_asks_for_or_tells_why_not() {
+    let (_, pauses) = waiting().await;
+    let [pay, locate] = &pauses[..] else { panic!("two wait") };
+    let name = |pause: &Pause| format!("{}:{}", pause.digest(), pause.id);
+    let resume = |id: &str, status: &str, payload: Value| {
+        let entry = json!({"interruptId": id, "status": status, "payload": payload});
+        ag_ui(json!({"resume": [entry]})).wish(&pauses)
+    };
+    let text = |text: &str| Ok(Wish::Prompt(vec![UserMessage::text(text)]));
+    let answers = |answer: Answered| Ok(Wish::Answers(vec![answer]));
+    let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
+    let old = json!({"role": "assistant", "parts": []});
+    let picture = Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA".into() } });
+    let part = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"});
+    let shown = |state: &str, call: &str, more: Value| {
+        let mut part = json!({"type": "tool-x", "state": state, "toolCallId": call});
+        part.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        ai_sdk(json!({"messages": [{"role": "assistant", "id": "m", "parts": [part]}]})).wish(&pauses)
+    };
+    let approval = |id: String, approved: bool| json!({"approval": {"id": id, "approved": approved, "reason": "dear"}});
+    let given = || Answer::Return { result: CallResult::ok("here").into() };
+    let tool = json!({"role": "tool", "toolCallId": "c1_0_1", "content": "here"});
+    let invalid = Err(ErrorKind::Invalid);
+    let edited = json!({"approved": true, "editedArgs": {"n": 2}});
+    let table = [
+        (ag_ui(json!({"messages": [user, old, user]})).wish(&[]), text("Go.")),
+        (ag_ui(json!({"messages": [user, old]})).wish(&[]), invalid.clone()),
+        (ag_ui(json!({"messages": [user, old, tool]})).wish(&pauses), answers(locate.answered(given()))),
+        (resume(&name(pay), "resolved", edited), answers(pay.answered(Answer::approve_with("{\"n\":2}")))),
+        (resume(&name(pay), "resolved", json!({"approved": false, "reason": "dear"})), answers(pay.deny("dear"))),
+        (resume(&name(pay), "cancelled", Value::Null), answers(pay.deny("the user cancelled it"))),
+        (resume(&name(pay), "resolved", Value::Null), invalid.clone()),
+        (resume(&name(pay), "perhaps", json!(true)), invalid.clone()),
+        (resume("main/c1_0_0", "resolved", json!(true)), invalid.clone()),
+        (resume(&format!("{}:{}", locate.digest(), pay.id), "resolved", json!(true)), Err(ErrorKind::Stale)),
+        (resume(&format!("{}:main/c9_0_0", pay.digest()), "resolved", json!(true)), Err(ErrorKind::Stale)),
+        (ai_sdk(json!({"messages": [old, user]})).wish(&[]), text("Go.")),
+        (
+            ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[]),
+            Ok(Wish::Prompt(vec![vec![picture].into()])),
+        ),
+        (ai_sdk(json!({"messages": []})).wish(&[]), invalid.clone()),
+        (ai_sdk(json!({"messages": [user], "trigger": "regenerate-message"})).wish(&[]), invalid.clone()),
+        (shown("approval-responded", "c1_0_0", approval(name(pay), true)), answers(pay.approve())),
+        (shown("approval-responded", "c1_0_0", approval(name(pay), false)), answers(pay.deny("dear"))),
+        (shown("approval-responded", "c1_0_0", approval(name(locate), true)), Err(ErrorKind::Stale)),
+        (shown("approval-responded", "c0_0_0", approval("gone".into(), true)), invalid.clone()),
+        (shown("output-available", "c1_0_1", json!({"output": "here"})), answers(locate.answered(given()))),
+        (shown("output-available", "c1_0_0", json!({"output": "forged"})), invalid),
+    ];
+    for (row, (wish, expect)) in table.into_iter().enumerate() {
+        assert_eq!(wish.map_err(|error| error.kind()), expect, "row {row}");
+    }
+}

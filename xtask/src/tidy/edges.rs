@@ -19,6 +19,7 @@ const EDGES: &[(&str, &str)] = &[
     ("toolkit", "llm tool"),
     ("mcp", "agent core llm tool toolkit"),
     ("otel", "llm"),
+    ("protocols", "agent core llm tool"),
     ("runtime", LIBRARIES),
     ("testing", "llm tool agent runtime"),
     ("adjutant", LIBRARIES),
@@ -27,7 +28,7 @@ const EDGES: &[(&str, &str)] = &[
 ];
 /// For the crates above all of them; that no two of those need each other, the check for cycles sees.
 const LIBRARIES: &str =
-    "agent context core fleet llm macros mcp orchestration otel providers runtime skills store tool toolkit";
+    "agent context core fleet llm macros mcp orchestration otel protocols providers runtime skills store tool toolkit";
 
 pub(super) fn table(packages: &[Package]) -> Vec<String> {
     let mut messages = Vec::new();

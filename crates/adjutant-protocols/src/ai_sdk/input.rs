@@ -102,9 +102,10 @@ fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<adjutant_core::
     let approval = &part["approval"];
     let name = approval["id"].as_str().unwrap_or_default();
     match answer::named(pauses, name) {
-        Ok(pause) => answer::given(pause, approval).map(Some),
-        // What has been answered waits no more; of a call that still waits, it is an old question.
-        Err(_) if !waits(pauses, part, |_| true).is_some_and(|pause| pause.ask.kind == AskKind::Approval) => Ok(None),
+        Ok(pause) if pause.ask.kind == AskKind::Approval => answer::given(pause, approval).map(Some),
+        // What has been answered waits no more, and stays in the message.
+        _ if waits(pauses, part, |kind| kind == AskKind::Approval).is_none() => Ok(None),
+        Ok(_) => Err(Error::stale("what is approved waits for something else")),
         Err(error) => Err(error),
     }
 }

@@ -1,0 +1,89 @@
+//! Runs of every sequence over the streams of other people's pages, for those pages' own clients.
+//!
+//! It serves on a free port of loopback, whose address and whose cases it prints: `POST /ag-ui/{case}`, `POST /ai-sdk/{case}`.
+//! A session is named by the request; a case's agent begins anew in each. It ends when its standard input does.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    error::Error,
+    io::Read,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant::{
+    Agent, Event, Running,
+    protocols::{self, ag_ui, ai_sdk},
+};
+use adjutant_tests::sequences::{self, DRAWN, MORE};
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+
+/// The agents of sessions, each with what its model is going to say.
+type Agents = Arc<Mutex<HashMap<String, Agent>>>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    sequences::hush_panics_of_tools();
+    let routes = Router::new().route("/ag-ui/{case}", post(ag_ui)).route("/ai-sdk/{case}", post(ai_sdk));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let cases: Vec<_> = DRAWN.into_iter().chain(MORE).collect();
+    println!("{}", json!({"url": format!("http://{}", listener.local_addr()?), "cases": cases}));
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    let served = axum::serve(listener, routes.with_state(Agents::default()));
+    tokio::select! { _ = ended => std::process::exit(0), end = served => Ok(end?) }
+}
+
+async fn ag_ui(Path(case): Path<String>, State(agents): State<Agents>, Json(input): Json<ag_ui::Input>) -> Response {
+    let Some(agent) = agent(&agents, &case, &input.thread_id) else { return StatusCode::NOT_FOUND.into_response() };
+    let mut encoder = ag_ui::Encoder::new(&input);
+    let running = input.begin(&agent).await;
+    answer(running, case, "", move |event| encoder.tell(event))
+}
+
+async fn ai_sdk(Path(case): Path<String>, State(agents): State<Agents>, Json(input): Json<ai_sdk::Input>) -> Response {
+    let Some(agent) = agent(&agents, &case, &input.id) else { return StatusCode::NOT_FOUND.into_response() };
+    let mut encoder = ai_sdk::Encoder::new(&input);
+    let running = input.begin(&agent).await;
+    answer(running, case, "data: [DONE]\n\n", move |event| encoder.tell(event))
+}
+
+fn agent(agents: &Agents, case: &str, session: &str) -> Option<Agent> {
+    let mut agents = agents.lock().unwrap_or_else(PoisonError::into_inner);
+    if !agents.contains_key(session) {
+        agents.insert(session.to_owned(), sequences::agent(case)?);
+    }
+    agents.get(session).cloned()
+}
+
+/// As the library's `stream`, with what belongs to the case done at its events.
+fn answer(
+    running: Result<Running, protocols::Error>,
+    case: String,
+    end: &'static str,
+    tell: impl FnMut(&Event) -> Vec<Value> + Send + 'static,
+) -> Response {
+    let running = match running {
+        Ok(running) => running,
+        Err(error) => {
+            let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            return (status, error.to_string()).into_response();
+        }
+    };
+    let texts = stream::unfold((Some(running), tell, case), async move |(running, mut tell, case)| {
+        let mut running = running?;
+        let Some(event) = running.next().await else { return Some((end.to_owned(), (None, tell, case))) };
+        sequences::heed(&case, &event.kind, &running.stopper());
+        let text = tell(&event).iter().map(|frame| format!("data: {frame}\n\n")).collect();
+        Some((text, (Some(running), tell, case)))
+    });
+    ([("content-type", "text/event-stream")], Body::from_stream(texts.map(Ok::<String, Infallible>))).into_response()
+}

@@ -1,0 +1,182 @@
+//! The runs that docs/events.md draws, and others that a page may see: agents, and what is done while one runs.
+
+use std::{
+    panic::{self, PanicHookInfo},
+    time::Duration,
+};
+
+use adjutant::{
+    Agent, CallContext, CancelBy, EventKind, Limits, ToolError,
+    agent::{Caps, Spawn, Stopper},
+    llm::{Error, ErrorKind, Gate, Script, ScriptedModel, Thinking},
+    tool,
+    tools::{Progress, ToolErrorKind, ToolSpec, external_tool},
+};
+use serde_json::json;
+use tokio::sync::Notify;
+
+/// The cases that docs/events.md draws, in order.
+pub const DRAWN: [&str; 9] = [
+    "text only",
+    "one tool",
+    "parallel tools finishing in reverse",
+    "unknown tool",
+    "invalid arguments",
+    "panic",
+    "cancel in mid-stream",
+    "cancel in mid-batch",
+    "max turns",
+];
+/// What else a page may see.
+pub const MORE: [&str; 9] = [
+    "thinking and progress",
+    "reply retracted",
+    "run failed",
+    "approval",
+    "two approvals",
+    "question",
+    "call run by the page",
+    "agents below",
+    "approval below",
+];
+
+/// Lets `slow` end; set by the reader of the events.
+static RELEASE: Notify = Notify::const_new();
+
+/// Adds two whole numbers.
+#[tool]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+/// Ends when it is let go.
+#[tool]
+async fn slow() -> &'static str {
+    RELEASE.notified().await;
+    "slow"
+}
+
+/// Ends at once.
+#[tool]
+async fn quick() -> &'static str {
+    "quick"
+}
+
+/// Breaks.
+#[tool]
+fn broken() -> String {
+    "no number".parse::<u8>().expect("this tool always breaks").to_string()
+}
+
+/// Waits until someone wishes to stop.
+#[tool]
+async fn wait(cx: CallContext) -> Result<String, ToolError> {
+    cx.cancel.cancelled().await;
+    Err(ToolError::new(ToolErrorKind::Cancelled, "stopped early"))
+}
+
+/// Sends money.
+#[tool(approval)]
+fn pay(amount: u64) -> String {
+    format!("paid {amount}")
+}
+
+/// Asks for a name.
+#[tool(replay = "resumable")]
+async fn greet(cx: CallContext) -> Result<String, ToolError> {
+    Ok(format!("Hello, {}!", cx.ask("name", "Who is there?").await?.as_str().unwrap_or("nobody")))
+}
+
+/// Tells how far it is.
+#[tool]
+fn look(cx: CallContext) -> &'static str {
+    cx.progress(Progress::text("half of it"));
+    "all of it"
+}
+
+/// Lets an agent pay, or two agents look.
+#[tool(replay = "resumable")]
+async fn research(may_pay: bool, cx: CallContext) -> Result<String, ToolError> {
+    let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
+    let mut found = Vec::new();
+    for name in if may_pay { &["payer"][..] } else { &["ants", "bees"] } {
+        let script = match may_pay {
+            true => vec![Script::new().call("pay", json!({"amount": 3})), Script::new().text("It is paid.")],
+            false => vec![Script::new().text(format!("All about {name}."))],
+        };
+        let child = Agent::new(ScriptedModel::new(script)).name(*name).tool(pay);
+        found.push(spawn.open(name, child.into()).await?.run("Go.").await?.text());
+    }
+    Ok(found.join(" "))
+}
+
+/// The agent of a case; none if no case is called so.
+pub fn agent(name: &str) -> Option<Agent> {
+    let done = || Script::new().text("All done.");
+    let call = |name: &str| Script::new().call(name, json!({}));
+    let sum = |b: serde_json::Value| Script::new().call("add", json!({"a": 2, "b": b}));
+    let pays = || Script::new().call("pay", json!({"amount": 40}));
+    Some(match name {
+        "text only" => of([done()]),
+        "one tool" => of([sum(json!(3)), done()]),
+        "parallel tools finishing in reverse" => of([call("slow").call("quick", json!({})), done()]),
+        "unknown tool" => of([call("subtract"), done()]),
+        "invalid arguments" => of([sum(json!("many")), done()]),
+        "panic" => of([call("broken"), done()]),
+        "cancel in mid-stream" => {
+            of([Script::new().text("A long answer, of which").wait_at(1, &Gate::default())])
+        }
+        "cancel in mid-batch" => {
+            let four = call("quick").call("wait", json!({})).call("wait", json!({})).call("quick", json!({}));
+            of([four]).limits(Limits { max_parallel_tools: 2, ..Limits::default() })
+        }
+        "max turns" => of([sum(json!(3))]).max_turns(1),
+        "thinking and progress" => {
+            of([Script::new().thinking(Thinking::new("They ask for a look.")).text("Let me see.").call("look", json!({})), done()])
+        }
+        "reply retracted" => {
+            let first = Script::new().text("I shall").call("quick", json!({}));
+            of([done().after_retracted(first, Error::new(ErrorKind::Overloaded, "overloaded"))])
+        }
+        "run failed" => of([Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"))]),
+        "approval" => of([Script::new().text("I pay.").call("pay", json!({"amount": 40})), done()]),
+        "two approvals" => of([pays().call("pay", json!({"amount": 2})).call("quick", json!({})), done()]),
+        "question" => of([call("greet"), done()]),
+        "call run by the page" => of([call("locate"), done()]),
+        "agents below" => of([Script::new().call("research", json!({"may_pay": false})), done()]),
+        "approval below" => of([Script::new().call("research", json!({"may_pay": true})), done()]),
+        _ => return None,
+    })
+}
+
+/// Does what belongs to a case when one of its events is seen.
+pub fn heed(name: &str, kind: &EventKind, stopper: &Stopper) {
+    match (name, kind) {
+        ("parallel tools finishing in reverse", EventKind::ToolFinished { name, .. }) if name.as_str() == "quick" => {
+            RELEASE.notify_one();
+        }
+        ("cancel in mid-stream", EventKind::TextDelta { .. }) => stopper.stop(CancelBy::User),
+        ("cancel in mid-batch", EventKind::ToolStarted { call, .. }) if call.block == 2 => stopper.stop(CancelBy::User),
+        _ => {}
+    }
+}
+
+fn of(scripts: impl IntoIterator<Item = Script>) -> Agent {
+    let caps = Caps { depth: Some(1), agents: Some(8), ..Caps::default() };
+    let agent = Agent::new(ScriptedModel::new(scripts)).limits(Limits { caps, ..Limits::default() });
+    let locate = ToolSpec::new("locate".to_owned(), "Where the page is.", json!({"type": "object"}));
+    let agent = agent.tool(add).tool(slow).tool(quick).tool(broken).tool(wait).tool(pay).tool(greet).tool(look);
+    let agent = agent.tool(research).tool(external_tool(locate));
+    agent.calls(|calls| calls.grace = Duration::from_secs(60))
+}
+
+/// The panic of `broken` is meant: its message would only disturb the output of the tests.
+pub fn hush_panics_of_tools() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+        let meant = info.payload_as_str().is_some_and(|text| text.contains("this tool always breaks"));
+        if !meant {
+            usual(info);
+        }
+    }));
+}

@@ -1,0 +1,36 @@
+//! `protocols`: every sequence of docs/events.md over the streams of other people's pages, read by those pages' own clients.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{
+    Failure, cargo,
+    npm::{self, Npm, Server},
+};
+
+const PACKAGES: &[(&str, &str)] = &[("@ag-ui/client", "1.0.0"), ("ai", "7.0.173")];
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let npm = Npm::install(&npm::folder("protocols"), PACKAGES)?;
+    let (_server, told) = Server::start(&npm::build("--bin protocols", "protocols")?)?;
+    let told: Value = serde_json::from_str(&told).map_err(|error| Failure::Step(format!("protocols: {error}")))?;
+    let mut node = Command::new(&npm.node);
+    node.arg(cargo::root().join("tests/protocols.mjs")).arg(&npm.packages);
+    node.args([told["url"].as_str().unwrap_or_default(), &told["cases"].to_string()]);
+    println!("==> the clients of {PACKAGES:?}");
+    match node.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::Step(format!("a client refuses what it is told: {status}"))),
+        Err(error) => Err(Failure::Step(format!("{}: {error}", npm.node.display()))),
+    }
+}
+
+/// As [`run`]; what this machine cannot install is said, and is no failure.
+pub(crate) fn if_possible() -> Result<(), Failure> {
+    if let Err(Failure::Step(why) | Failure::Usage(why)) = Npm::install(&npm::folder("protocols"), PACKAGES) {
+        println!("skipped: clients of AG-UI and the AI SDK: they cannot be installed: {why}");
+        return Ok(());
+    }
+    run()
+}
