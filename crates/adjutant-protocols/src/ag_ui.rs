@@ -9,7 +9,7 @@ use adjutant_agent::Running;
 use futures_core::Stream;
 
 pub use encode::Encoder;
-pub use input::{Input, Resume};
+pub use input::{Resume, RunAgentInput};
 
 use crate::sse;
 
@@ -19,6 +19,6 @@ pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), (
 /// A run as server-sent events that a client of AG-UI reads: the last one is `RUN_FINISHED` or `RUN_ERROR`.
 ///
 /// Cancel: dropping it cancels the run, as a client does that aborts its request.
-pub fn stream(running: Running, input: &Input) -> impl Stream<Item = String> + Send + use<> {
+pub fn stream(running: Running, input: &RunAgentInput) -> impl Stream<Item = String> + Send + use<> {
     sse::stream(running, Encoder::new(input))
 }

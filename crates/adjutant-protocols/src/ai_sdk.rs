@@ -10,7 +10,7 @@ use adjutant_agent::Running;
 use futures_core::Stream;
 
 pub use encode::Encoder;
-pub use input::{Given, Input};
+pub use input::{ChatRequest, Given};
 
 use crate::sse;
 
@@ -25,6 +25,6 @@ pub const HEADERS: [(&str, &str); 4] = [
 /// A run as server-sent events that `useChat` reads: the last one is `[DONE]`.
 ///
 /// Cancel: dropping it cancels the run, as `stop` of a page does.
-pub fn stream(running: Running, input: &Input) -> impl Stream<Item = String> + Send + use<> {
+pub fn stream(running: Running, input: &ChatRequest) -> impl Stream<Item = String> + Send + use<> {
     sse::stream(running, Encoder::new(input))
 }

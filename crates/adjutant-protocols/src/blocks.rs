@@ -17,13 +17,13 @@ pub(crate) struct Blocks {
 struct Speaking {
     turn: u64,
     attempt: u32,
-    open: BTreeMap<u32, Open>,
+    open: BTreeMap<u32, OpenBlock>,
     /// True once a block of the attempt was shown.
     has_spoken: bool,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     part: Part,
     has_grown: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) enum Part {
 
 /// Something that happened to a block.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Beat {
     /// The name of the block in its thread.
     pub(crate) id: String,
     /// The name of its reply.
@@ -57,7 +57,7 @@ pub(crate) enum What {
 
 impl Blocks {
     /// What an event does to blocks; nothing for most.
-    pub(crate) fn fold(&mut self, event: &Event) -> Vec<Piece> {
+    pub(crate) fn fold(&mut self, event: &Event) -> Vec<Beat> {
         let thread = &event.who.thread;
         let mut pieces = Vec::new();
         match &event.kind {
@@ -92,7 +92,7 @@ impl Blocks {
     }
 
     /// Ends what a thread has begun to say.
-    pub(crate) fn cut(&mut self, thread: &ThreadId) -> Vec<Piece> {
+    pub(crate) fn cut(&mut self, thread: &ThreadId) -> Vec<Beat> {
         let Some(mut speaking) = self.threads.remove(thread) else { return Vec::new() };
         let open = mem::take(&mut speaking.open);
         open.into_iter().map(|(block, it)| speaking.piece(block, it.part, What::Ended(None))).collect()
@@ -105,14 +105,14 @@ impl Blocks {
 }
 
 impl Speaking {
-    fn begin(&mut self, block: u32, part: Part, pieces: &mut Vec<Piece>) {
+    fn begin(&mut self, block: u32, part: Part, pieces: &mut Vec<Beat>) {
         self.has_spoken = true;
-        self.open.insert(block, Open { part: part.clone(), has_grown: false });
+        self.open.insert(block, OpenBlock { part: part.clone(), has_grown: false });
         pieces.push(self.piece(block, part, What::Began));
     }
 
     /// A listener that came late has not heard how the block began; that of a call tells its name.
-    fn grow(&mut self, block: u32, part: Option<Part>, text: &str, pieces: &mut Vec<Piece>) {
+    fn grow(&mut self, block: u32, part: Option<Part>, text: &str, pieces: &mut Vec<Beat>) {
         if let (false, Some(part)) = (self.open.contains_key(&block), part) {
             self.begin(block, part, pieces);
         }
@@ -122,7 +122,7 @@ impl Speaking {
         pieces.push(self.piece(block, part, What::Grew(text.to_owned())));
     }
 
-    fn end(&mut self, block: u32, content: &Arc<Block>, pieces: &mut Vec<Piece>) {
+    fn end(&mut self, block: u32, content: &Arc<Block>, pieces: &mut Vec<Beat>) {
         let (part, text) = match &**content {
             Block::Text(it) => (Part::Text, &it.text),
             Block::Thinking(it) => (Part::Thinking, &it.text),
@@ -139,16 +139,16 @@ impl Speaking {
     }
 
     /// A log holds replies alone: then all of it is told at once.
-    fn whole(&mut self, reply: &Reply, pieces: &mut Vec<Piece>) {
+    fn whole(&mut self, reply: &Reply, pieces: &mut Vec<Beat>) {
         if !self.has_spoken {
             let blocks = reply.blocks.iter().zip(0..);
             blocks.for_each(|(content, block)| self.end(block, content, pieces));
         }
     }
 
-    fn piece(&self, block: u32, part: Part, what: What) -> Piece {
+    fn piece(&self, block: u32, part: Part, what: What) -> Beat {
         let reply = format!("m{}_{}", self.turn, self.attempt);
-        Piece { id: format!("{reply}_{block}"), reply, part, what }
+        Beat { id: format!("{reply}_{block}"), reply, part, what }
     }
 }
 

@@ -17,4 +17,4 @@ mod sse;
 mod wish;
 
 pub use error::{Error, ErrorKind};
-pub use wish::Wish;
+pub use wish::PageWish;

@@ -8,14 +8,14 @@ use crate::error::Error;
 
 /// What a page asks for with a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wish {
+pub enum PageWish {
     /// To run on these messages.
     Prompt(Vec<UserMessage>),
     /// To go on with these answers.
     Answers(Vec<Answered>),
 }
 
-impl Wish {
+impl PageWish {
     /// Begins the run, or goes on with it.
     ///
     /// Cancel: dropping the run cancels it, as when its page goes away.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, Answered, Event, EventKind, Pause};
 use adjutant_llm::{CallResult, Content, Image, Script, ScriptedModel, Source, UserMessage};
-use adjutant_protocols::{ErrorKind, Wish, ag_ui, ai_sdk};
+use adjutant_protocols::{ErrorKind, PageWish, ag_ui, ai_sdk};
 use adjutant_tool::{Answer, Approval, CallContext, ToolSpec, external_tool, tool_fn};
 use serde_json::{Value, json};
 
@@ -29,13 +29,13 @@ async fn waiting() -> (Vec<Event>, Vec<Arc<Pause>>) {
     (events, pauses)
 }
 
-fn ag_ui(input: Value) -> ag_ui::Input {
+fn ag_ui(input: Value) -> ag_ui::RunAgentInput {
     let mut whole = json!({"threadId": "t", "runId": "r", "messages": []});
     whole.as_object_mut().expect("an object").extend(input.as_object().expect("an object").clone());
     serde_json::from_value(whole).expect("an input")
 }
 
-fn ai_sdk(input: Value) -> ai_sdk::Input {
+fn ai_sdk(input: Value) -> ai_sdk::ChatRequest {
     let mut whole = json!({"id": "t", "messages": []});
     whole.as_object_mut().expect("an object").extend(input.as_object().expect("an object").clone());
     serde_json::from_value(whole).expect("an input")
@@ -86,11 +86,12 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         let entry = json!({"interruptId": id, "status": status, "payload": payload});
         ag_ui(json!({"resume": [entry]})).wish(&pauses)
     };
-    let text = |text: &str| Ok(Wish::Prompt(vec![UserMessage::text(text)]));
-    let answers = |answer: Answered| Ok(Wish::Answers(vec![answer]));
+    let text = |text: &str| Ok(PageWish::Prompt(vec![UserMessage::text(text)]));
+    let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
     let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
     let old = json!({"role": "assistant", "parts": []});
-    let picture = Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA".into() } });
+    let picture =
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA".into() } });
     let part = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"});
     let shown = |state: &str, call: &str, more: Value| {
         let mut part = json!({"type": "tool-x", "state": state, "toolCallId": call});
@@ -117,7 +118,7 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         (ai_sdk(json!({"messages": [old, user]})).wish(&[]), text("Go.")),
         (
             ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[]),
-            Ok(Wish::Prompt(vec![vec![picture].into()])),
+            Ok(PageWish::Prompt(vec![vec![picture].into()])),
         ),
         (ai_sdk(json!({"messages": []})).wish(&[]), invalid.clone()),
         (ai_sdk(json!({"messages": [user], "trigger": "regenerate-message"})).wish(&[]), invalid.clone()),

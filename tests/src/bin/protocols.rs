@@ -42,14 +42,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::select! { _ = ended => std::process::exit(0), end = served => Ok(end?) }
 }
 
-async fn ag_ui(Path(case): Path<String>, State(agents): State<Agents>, Json(input): Json<ag_ui::Input>) -> Response {
+async fn ag_ui(
+    Path(case): Path<String>,
+    State(agents): State<Agents>,
+    Json(input): Json<ag_ui::RunAgentInput>,
+) -> Response {
     let Some(agent) = agent(&agents, &case, &input.thread_id) else { return StatusCode::NOT_FOUND.into_response() };
     let mut encoder = ag_ui::Encoder::new(&input);
     let running = input.begin(&agent).await;
     answer(running, case, "", move |event| encoder.tell(event))
 }
 
-async fn ai_sdk(Path(case): Path<String>, State(agents): State<Agents>, Json(input): Json<ai_sdk::Input>) -> Response {
+async fn ai_sdk(
+    Path(case): Path<String>,
+    State(agents): State<Agents>,
+    Json(input): Json<ai_sdk::ChatRequest>,
+) -> Response {
     let Some(agent) = agent(&agents, &case, &input.id) else { return StatusCode::NOT_FOUND.into_response() };
     let mut encoder = ai_sdk::Encoder::new(&input);
     let running = input.begin(&agent).await;

@@ -8,10 +8,10 @@ use adjutant_llm::{Content, Entry, Origin, Source, ThreadId};
 use adjutant_tool::{AskKind, Identity};
 use serde_json::{Value, json};
 
-use super::Input;
+use super::RunAgentInput;
 use crate::{
     answer,
-    blocks::{Blocks, Part, Piece, What},
+    blocks::{Beat, Blocks, Part, What},
     sse::Encode,
 };
 
@@ -48,7 +48,7 @@ struct Subagent {
 
 impl Encoder {
     /// Of the run that this asks for.
-    pub fn new(input: &Input) -> Self {
+    pub fn new(input: &RunAgentInput) -> Self {
         let (thread, run) = (input.thread_id.clone(), input.run_id.clone());
         let (root, blocks, said) = (None, Blocks::default(), HashMap::new());
         Self { thread, run, root, blocks, said, agents: BTreeMap::new(), steps: BTreeSet::new(), is_over: false }
@@ -124,7 +124,7 @@ impl Encoder {
         Some(id)
     }
 
-    fn piece(&mut self, thread: &ThreadId, piece: Piece, out: &mut Vec<Value>) {
+    fn piece(&mut self, thread: &ThreadId, piece: Beat, out: &mut Vec<Value>) {
         let prefix = if thread == self.root() { String::new() } else { format!("{thread}/") };
         let (id, reply) = (format!("{prefix}{}", piece.id), format!("{prefix}{}", piece.reply));
         let call = match &piece.part {
@@ -167,8 +167,8 @@ impl Encoder {
             (Part::Call { .. }, What::Ended(block)) => {
                 out.push(json!({"type": "TOOL_CALL_END", "toolCallId": call}));
                 if block.is_none() {
-                    let why = "The reply was cut off: this call never ran.";
-                    out.push(result(&call, why.into(), "interrupted"));
+                    said.calls.retain(|it| *it != call);
+                    out.push(never_ran(&call));
                 }
             }
         }
@@ -194,9 +194,14 @@ impl Encoder {
                     "turn": event.turn, "attempt": attempt, "cause": cause.to_string(), "messageIds": messages,
                     "toolCallIds": calls,
                 });
+                out.extend(calls.iter().map(|call| never_ran(call)));
                 out.push(json!({"type": "CUSTOM", "name": "reply_retracted", "value": value}));
             }
-            EventKind::ReplyFinished { .. } => drop(self.said.remove(thread)),
+            EventKind::ReplyFinished { reply, .. } => {
+                let said = self.said.remove(thread).unwrap_or_default().calls;
+                let kept: Vec<_> = reply.calls().map(|call| answer::call(thread, self.root(), call.id)).collect();
+                out.extend(said.iter().filter(|call| !kept.contains(call)).map(|call| never_ran(call)));
+            }
             EventKind::EntryAdded { content } => {
                 if let Entry::User(message) = &**content
                     && matches!(message.origin, Origin::Steering | Origin::FollowUp)
@@ -372,6 +377,11 @@ fn attribute(frame: &mut Value, tag: Option<&str>) {
 
 fn step(kind: &str, turn: u64) -> Value {
     json!({"type": kind, "stepName": format!("turn {turn}")})
+}
+
+/// A client takes a call without a result for one that waits for it.
+fn never_ran(call: &str) -> Value {
+    result(call, "The reply was cut off: this call never ran.".into(), "interrupted")
 }
 
 fn result(call: &str, content: Value, status: &str) -> Value {

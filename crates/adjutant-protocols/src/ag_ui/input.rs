@@ -9,7 +9,7 @@ use adjutant_tool::AskKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{answer, error::Error, wish::Wish};
+use crate::{answer, error::Error, wish::PageWish};
 
 /// A request to run an agent.
 ///
@@ -18,7 +18,7 @@ use crate::{answer, error::Error, wish::Wish};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Input {
+pub struct RunAgentInput {
     /// The conversation; the application says which session it is.
     pub thread_id: String,
     /// The page's name for this run.
@@ -51,11 +51,11 @@ pub struct Resume {
     pub payload: Value,
 }
 
-impl Input {
+impl RunAgentInput {
     /// Begins the run in the agent's session, or goes on with the one that waits there.
     ///
     /// # Errors
-    /// `Invalid` and `Stale` as for [`wish`](Input::wish); `Agent` if the session cannot be read or does not begin.
+    /// `Invalid` and `Stale` as for [`wish`](RunAgentInput::wish); `Agent` if the session cannot be read or does not begin.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
         self.wish(&agent.log().pauses())?.begin(agent)
@@ -66,7 +66,7 @@ impl Input {
     /// # Errors
     /// `Invalid` if it holds neither a message of the user nor an answer, or an answer that does not fit; `Stale` if what
     /// it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<Wish, Error> {
+    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<PageWish, Error> {
         let mut answers: Vec<Answered> = Vec::new();
         for entry in &self.resume {
             let pause = answer::named(pauses, &entry.interrupt_id)?;
@@ -89,10 +89,15 @@ impl Input {
             }
         }
         if !answers.is_empty() {
-            return Ok(Wish::Answers(answers));
+            return Ok(PageWish::Answers(answers));
         }
-        let said = new.iter().rev().filter(|it| it["role"] == "user").map(|it| user(it)).collect::<Result<Vec<_>, _>>()?;
-        if said.is_empty() { Err(Error::invalid("neither a message nor an answer")) } else { Ok(Wish::Prompt(said)) }
+        let said =
+            new.iter().rev().filter(|it| it["role"] == "user").map(|it| user(it)).collect::<Result<Vec<_>, _>>()?;
+        if said.is_empty() {
+            Err(Error::invalid("neither a message nor an answer"))
+        } else {
+            Ok(PageWish::Prompt(said))
+        }
     }
 }
 

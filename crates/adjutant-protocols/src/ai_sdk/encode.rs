@@ -8,10 +8,10 @@ use adjutant_llm::{Block, CallResult, Content, Entry, FinishReason, Origin, Stat
 use adjutant_tool::{Answer, AskKind, Identity};
 use serde_json::{Value, json};
 
-use super::Input;
+use super::ChatRequest;
 use crate::{
     answer,
-    blocks::{Blocks, Part, Piece, What},
+    blocks::{Beat, Blocks, Part, What},
     sse::Encode,
 };
 
@@ -26,6 +26,8 @@ pub struct Encoder {
     blocks: Blocks,
     /// The arguments of each call as they were shown, until it has its result.
     shown: HashMap<String, Arc<str>>,
+    /// The calls of the attempt at a reply.
+    said: Vec<String>,
     /// Approvals that were asked for here and wait.
     asked: HashMap<String, String>,
     /// Calls that somebody refused.
@@ -37,12 +39,13 @@ pub struct Encoder {
 
 impl Encoder {
     /// Of the run that this asks for.
-    pub fn new(input: &Input) -> Self {
+    pub fn new(input: &ChatRequest) -> Self {
         Self {
             message: input.open_message().map(str::to_owned),
             root: None,
             blocks: Blocks::default(),
             shown: HashMap::new(),
+            said: Vec::new(),
             asked: HashMap::new(),
             refused: HashSet::new(),
             agents: BTreeMap::new(),
@@ -91,7 +94,7 @@ impl Encoder {
         answer::call(who, self.root.as_ref().unwrap_or(who), call)
     }
 
-    fn piece(&mut self, piece: Piece, out: &mut Vec<Value>) {
+    fn piece(&mut self, piece: Beat, out: &mut Vec<Value>) {
         let id = piece.id;
         match (piece.part, piece.what) {
             (Part::Text, What::Began) => out.push(json!({"type": "text-start", "id": id})),
@@ -110,13 +113,11 @@ impl Encoder {
             }
             (Part::Call { call, name }, What::Ended(Some(block))) => {
                 if let Block::Call(it) = &*block {
+                    self.said.push(call.to_string());
                     self.input(call.to_string(), name.as_str(), &it.args, out);
                 }
             }
-            (Part::Call { call, .. }, What::Ended(None)) => {
-                let why = "The reply was cut off: this call never ran.";
-                out.push(json!({"type": "tool-output-error", "toolCallId": call, "errorText": why}));
-            }
+            (Part::Call { call, .. }, What::Ended(None)) => out.push(never_ran(&call.to_string())),
         }
     }
 
@@ -138,7 +139,12 @@ impl Encoder {
                 self.in_step = false;
                 out.push(json!({"type": "finish-step"}));
             }
+            EventKind::ReplyStarted { .. } => self.said.clear(),
             EventKind::ReplyRetracted { .. } => out.push(json!({"type": "reset-step"})),
+            EventKind::ReplyFinished { reply, .. } => {
+                let is_kept = |id: &String| reply.calls().any(|call| call.id.to_string() == *id);
+                out.extend(self.said.drain(..).filter(|id| !is_kept(id)).map(|id| never_ran(&id)));
+            }
             EventKind::EntryAdded { content } => {
                 if let Entry::User(message) = &**content
                     && matches!(message.origin, Origin::Steering | Origin::FollowUp)
@@ -316,6 +322,11 @@ impl Encode for Encoder {
     fn broken(&mut self, message: &str) -> Vec<Value> {
         Self::broken(self, message)
     }
+}
+
+fn never_ran(call: &str) -> Value {
+    let why = "The reply was cut off: this call never ran.";
+    json!({"type": "tool-output-error", "toolCallId": call, "errorText": why})
 }
 
 fn failed(message: &str) -> [Value; 2] {

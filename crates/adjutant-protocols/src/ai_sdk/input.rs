@@ -9,7 +9,7 @@ use adjutant_tool::{Answer, AskKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{answer, error::Error, wish::Wish};
+use crate::{answer, error::Error, wish::PageWish};
 
 /// A request of `useChat`.
 ///
@@ -18,7 +18,7 @@ use crate::{answer, error::Error, wish::Wish};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Input {
+pub struct ChatRequest {
     /// The chat; the application says which session it is.
     pub id: String,
     /// The conversation as the page has it. Shape: the AI SDK's `UIMessage`.
@@ -46,11 +46,11 @@ pub struct Given {
     pub payload: Value,
 }
 
-impl Input {
+impl ChatRequest {
     /// Begins the run in the agent's session, or goes on with the one that waits there.
     ///
     /// # Errors
-    /// `Invalid` and `Stale` as for [`wish`](Input::wish); `Agent` if the session cannot be read or does not begin.
+    /// `Invalid` and `Stale` as for [`wish`](ChatRequest::wish); `Agent` if the session cannot be read or does not begin.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
         self.wish(&agent.log().pauses())?.begin(agent)
@@ -61,7 +61,7 @@ impl Input {
     /// # Errors
     /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or wants an answer
     /// to be made again; `Stale` if what it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<Wish, Error> {
+    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<PageWish, Error> {
         if self.trigger == "regenerate-message" {
             return Err(Error::invalid("an answer is not made again: fork the session before it"));
         }
@@ -77,7 +77,7 @@ impl Input {
         let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
         if last["role"] == "user" && answers.is_empty() {
             let content: Vec<Content> = parts.iter().filter_map(content).collect::<Result<_, _>>()?;
-            return Ok(Wish::Prompt(vec![UserMessage::from(content)]));
+            return Ok(PageWish::Prompt(vec![UserMessage::from(content)]));
         }
         for part in parts.iter().filter(|_| last["role"] == "assistant") {
             let answer = match part["state"].as_str() {
@@ -88,7 +88,11 @@ impl Input {
             let is_new = |it: &adjutant_core::Answered| answers.iter().all(|other| other.pause != it.pause);
             answers.extend(answer.filter(is_new));
         }
-        if answers.is_empty() { Err(Error::invalid("neither a message nor an answer")) } else { Ok(Wish::Answers(answers)) }
+        if answers.is_empty() {
+            Err(Error::invalid("neither a message nor an answer"))
+        } else {
+            Ok(PageWish::Answers(answers))
+        }
     }
 
     /// The message of the agent that a stream goes on with.
