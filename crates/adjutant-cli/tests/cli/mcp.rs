@@ -1,5 +1,8 @@
 //! Servers of the Model Context Protocol: files that mean harm or are wrong, servers that are added, trusted, tried and used.
 
+mod login;
+mod talked;
+
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use adjutant::llm::Script;
