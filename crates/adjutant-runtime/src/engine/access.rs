@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, HookContext, Verdict, points::BeforeTool};
-use adjutant_tool::{Ask, Guard, ToolSpec};
+use adjutant_tool::{Ask, Guard, ToolSpec, Toolbox};
 use adjutant_toolkit::{Decision, Rules};
 use serde_json::json;
 
@@ -46,14 +46,29 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
             };
             async move { verdict }
         })
-        .approve_when(move |spec, _| match of(&asks, &spec.name().0) {
-            (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
-            (Approval::Ask, None) => {
-                let remarks = spec.remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
-                Some(Ask::approval(format!("May {:?}{remarks} run with these arguments?", spec.name().as_str())))
-            }
-            _ => None,
-        })
+        .approve_when(move |spec, _| asked(&asks, spec))
+}
+
+/// Tools for whoever calls them in the place of the agent: those that it may not call are not there, the others ask as they ask it.
+pub(super) fn over(tools: impl Toolbox + 'static, access: &Access, rules: Option<&Rules>) -> Arc<dyn Toolbox> {
+    let (denies, asks) = (access.clone(), access.clone());
+    let tools = tools.filter(move |_, spec| of(&denies, &spec.name().0).0 != Approval::Deny);
+    let tools = tools.confirm_when(move |spec, _| asked(&asks, spec));
+    match rules {
+        Some(rules) => Arc::new(rules.over(tools)),
+        None => Arc::new(tools),
+    }
+}
+
+fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
+    match of(access, &spec.name().0) {
+        (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
+        (Approval::Ask, None) => {
+            let remarks = spec.remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
+            Some(Ask::approval(format!("May {:?}{remarks} run with these arguments?", spec.name().as_str())))
+        }
+        _ => None,
+    }
 }
 
 /// The rules of an agent, for the folder of its files. Whoever acts, and has none written, is asked about it.

@@ -211,6 +211,7 @@ impl EngineBuilder {
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
+        let tools = lead.offered();
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
         let forgetful = Arc::clone(&leads);
@@ -234,7 +235,7 @@ impl EngineBuilder {
             rules,
             kept_rules: KeptRules::of(&workspace),
         });
-        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
+        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, tools })
     }
 
     /// True if anything is kept, read or run in the workspace.
