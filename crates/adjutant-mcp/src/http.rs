@@ -1,12 +1,6 @@
 //! Streamable HTTP with a client of ours: what is sent along, what is followed, how much is read, and what a refusal becomes.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    iter::successors,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, future::Future, iter::successors, sync::Arc, time::Duration};
 
 use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -60,19 +54,13 @@ type HttpFailure = StreamableHttpError<reqwest::Error>;
 ///
 /// # Errors
 /// `Invalid` if the address or a header cannot be meant.
-pub(crate) fn transport(
-    name: &Arc<str>,
-    config: &HttpConfig,
-) -> Result<StreamableHttpClientTransport<Client>, Error> {
+pub(crate) fn transport(name: &Arc<str>, config: &HttpConfig) -> Result<StreamableHttpClientTransport<Client>, Error> {
     let url = address(name, &config.url)?;
     let tokens = if config.has_own_token() { None } else { config.tokens.of(name, &config.url) };
     if tokens.is_some() {
         may_carry_token(name, &url)?;
     }
-    let client = Client {
-        http: build(direct(builder().redirect(Policy::custom(follow)), &url))?,
-        tokens,
-    };
+    let client = Client { http: build(direct(builder().redirect(Policy::custom(follow)), &url))?, tokens };
     let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers(name, config)?)
         .max_sse_event_size(MAX_MESSAGE)

@@ -210,7 +210,11 @@ async fn answers_are_told_in_the_words_of_the_protocol() {
             Answer::give(json!({"size": "l"})),
             r#"{"action":"accept","content":{"size":"l","name":"Bo","count":2}}"#,
         ),
-        (defaults.clone(), Answer::give(json!({})), r#"{"action":"accept","content":{"name":"Bo","count":2,"size":"m"}}"#),
+        (
+            defaults.clone(),
+            Answer::give(json!({})),
+            r#"{"action":"accept","content":{"name":"Bo","count":2,"size":"m"}}"#,
+        ),
         (defaults, Answer::Expired, r#"{"action":"cancel"}"#),
         (form("Who?"), Answer::Decline { message: None }, r#"{"action":"decline"}"#),
         (form("Who?"), Answer::Expired, r#"{"action":"cancel"}"#),
