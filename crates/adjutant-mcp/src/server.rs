@@ -26,6 +26,7 @@ use crate::{
     content::floor,
     error::{Error, ErrorKind},
     handler::Desk,
+    http,
     plan::Plan,
     resources,
     stdio::Trace,
@@ -237,7 +238,7 @@ impl Keeper {
         let changed = move || stale(&status);
         let desk = Desk::new(Arc::clone(&self.plan), changed);
         let (connection, backing) = connection::begin(&self.plan, desk, revision, trace).await?;
-        self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection))?;
+        self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection, &self.plan))?;
         Ok((connection, backing))
     }
 
@@ -347,8 +348,8 @@ fn stale(status: &watch::Sender<ServerStatus>) {
     status.send_if_modified(|status| !std::mem::replace(&mut status.is_stale, true));
 }
 
-fn unlisted(error: &ServiceError, connection: &Connection) -> Error {
-    if let Some(refusal) = connection.refusal() {
+fn unlisted(error: &ServiceError, connection: &Connection, plan: &Plan) -> Error {
+    if let Some(refusal) = http::refusal_of(&plan.name, error) {
         return refusal;
     }
     match error {

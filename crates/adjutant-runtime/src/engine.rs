@@ -23,6 +23,7 @@ use std::{fmt, path::Path, sync::Arc};
 
 use adjutant_agent::Sessions;
 use adjutant_llm::{Model, Options};
+use adjutant_tool::Toolbox;
 
 pub use builder::EngineBuilder;
 pub use models::Models;
@@ -59,6 +60,7 @@ pub struct Engine {
     resolved: Arc<Resolved>,
     workspace: Workspace,
     prompter: LocalPrompter,
+    tools: Arc<dyn Toolbox>,
 }
 
 impl Engine {
@@ -111,6 +113,11 @@ impl Engine {
     /// Returns the options with which that model is asked.
     pub fn options(&self) -> Options {
         self.prompter.asked().options.clone()
+    }
+
+    /// The tools of the agent that is spoken to, for others to call: under its rules, and without those that it may not call.
+    pub fn tools(&self) -> Arc<dyn Toolbox> {
+        Arc::clone(&self.tools)
     }
 
     /// The sessions.

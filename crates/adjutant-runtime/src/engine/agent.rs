@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Caps, Timeout};
+use adjutant_agent::{Agent, Caps, Timeout, effects::Catalogue};
 use adjutant_orchestration::{Background, BackgroundOptions, team::Team};
 use adjutant_tool::Toolbox;
 
@@ -106,9 +106,14 @@ impl Agents {
     /// The agent with its toolboxes.
     fn equipped(self: &Arc<Self>, mut agent: Agent, member: &Arc<Member>, place: &AgentPosition<'_>) -> Agent {
         let is_coordinator = member.spec.team.as_ref().is_some_and(|team| team.coordinator) && place.may_open(member);
+        let mut servers = None;
         for piece in &member.toolboxes {
             agent = match piece {
                 Piece::Toolbox(toolbox) => agent.toolbox(Arc::clone(toolbox)),
+                Piece::Server(toolbox) => {
+                    servers = Some(servers.unwrap_or_else(Catalogue::default).toolbox(Arc::clone(toolbox)));
+                    agent
+                }
                 // The team gives it to the lead too.
                 Piece::Board(_) if is_coordinator => agent,
                 Piece::Board(toolbox) => agent.toolbox(Arc::clone(toolbox)),
@@ -117,7 +122,10 @@ impl Agents {
                 Piece::Background(_) => agent,
             };
         }
-        agent
+        match servers {
+            Some(servers) => agent.effect(servers),
+            None => agent,
+        }
     }
 
     /// The agent with the tools to launch others.

@@ -1,6 +1,10 @@
 //! An engine in the making: what is resolved, and what an application gives beside it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use adjutant_agent::{Middleware, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
@@ -43,6 +47,7 @@ pub struct EngineBuilder {
     store: Option<Store>,
     skills: Option<Skills>,
     holder: Option<ProgramHolder>,
+    many: BTreeSet<Arc<str>>,
 }
 
 impl EngineBuilder {
@@ -58,6 +63,7 @@ impl EngineBuilder {
             store: None,
             skills: None,
             holder: None,
+            many: BTreeSet::new(),
         }
     }
 
@@ -116,6 +122,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds a toolbox as [`toolbox`](Self::toolbox) does, whose tools may be too many to be listed: an agent finds them by the tool
+    /// `find_tools` then, as those of a manifest's servers.
+    pub fn server(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
+        let name = name.into();
+        self.many.insert(Arc::clone(&name));
+        self.toolbox(name, toolbox)
+    }
+
     /// Adds a middleware that the manifest may name, in the place of one of that name: `logger`, `recovery`.
     pub fn middleware(mut self, name: impl Into<Arc<str>>, middleware: impl Middleware + 'static) -> Self {
         self.parts = self.parts.middleware(name, middleware);
@@ -165,6 +179,7 @@ impl EngineBuilder {
         let servers = servers(manifest, &workspace, &credentials, self.holder.as_ref())?;
         let given = Given {
             servers,
+            many: self.many,
             workspace: workspace.clone(),
             world: Arc::clone(&world),
             effects,
@@ -196,6 +211,7 @@ impl EngineBuilder {
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
+        let tools = lead.offered();
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
         let forgetful = Arc::clone(&leads);
@@ -219,7 +235,7 @@ impl EngineBuilder {
             rules,
             kept_rules: KeptRules::of(&workspace),
         });
-        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
+        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, tools })
     }
 
     /// True if anything is kept, read or run in the workspace.
