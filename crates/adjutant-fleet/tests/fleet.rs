@@ -117,7 +117,8 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
 
 /// Everything up to a record, as a worker leaves it that dies there.
 async fn cut(journal: &MemoryJournal, log: &LogId, last: usize) -> MemoryJournal {
-    let all: Vec<_> = journal.read(log, Seq(0)).map(|read| read.expect("memory does not fail")).take(last).collect().await;
+    let all: Vec<_> =
+        journal.read(log, Seq(0)).map(|read| read.expect("memory does not fail")).take(last).collect().await;
     let copy = MemoryJournal::default();
     let mut own = copy.own(log, &Owner::default()).await.expect("it is made");
     own.mark(Work::Open);
@@ -130,8 +131,7 @@ async fn cut(journal: &MemoryJournal, log: &LogId, last: usize) -> MemoryJournal
 async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one() {
     let journal = MemoryJournal::default();
     let fleet = |journal: &MemoryJournal| {
-        let spec =
-            ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+        let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
         let pay = tool_fn(spec, |_, cx: CallContext| async move {
             Ok(CallResult::ok(cx.ask("code", "The code?").await?.to_string()))
         });
@@ -151,7 +151,10 @@ async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one
         let left = cut(&journal, &bill, last).await;
         assert_eq!(work(&left, "bill").await, Work::Open, "{last}");
         until(fleet(&left), |status| status.claimed() > 0 && status.at_work() == 0).await;
-        assert!(matches!(work(&left, "bill").await, Work::Parked { on, .. } if on.contains("code")), "{last} of {count}");
+        assert!(
+            matches!(work(&left, "bill").await, Work::Parked { on, .. } if on.contains("code")),
+            "{last} of {count}"
+        );
     }
 }
 

@@ -336,7 +336,10 @@ impl Keeper {
             || Toolset::default().warn([catalogue::warning(&self.plan, &format!("{what}; it is tried again"))]);
         self.status.send_modify(|status| {
             let is_known = status.set.as_ref().is_some_and(|set| !set.is_empty() || set.warnings().is_empty());
-            if !is_known && (is_missed || !error.is_retryable()) && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings()) {
+            if !is_known
+                && (is_missed || !error.is_retryable())
+                && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings())
+            {
                 status.set = Some(warning());
             }
             let error = error.saying(self.plan.says(&full));

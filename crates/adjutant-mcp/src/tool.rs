@@ -146,7 +146,9 @@ impl ToolCall<'_> {
         loop {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             match to.request_for(&self.cx, request).await {
-                Err(error) if is_unsent(&error) && began.elapsed() < self.plan().config.start_limit => sleep(POLL.0).await,
+                Err(error) if is_unsent(&error) && began.elapsed() < self.plan().config.start_limit => {
+                    sleep(POLL.0).await
+                }
                 answer => return answer,
             }
         }

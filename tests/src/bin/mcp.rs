@@ -82,7 +82,7 @@ fn drills(kind: &str, options: &[&str]) -> Result<(), String> {
             files: files.path().to_owned(),
             sessions: usize::try_from(sessions).unwrap_or(usize::MAX),
             // Enough that there is something to do for as long as somebody is killed.
-            steps: usize::try_from((kills + falls) * 3 / sessions + 2).unwrap_or(usize::MAX),
+            steps: usize::try_from((kills + falls) * 6 / sessions + 2).unwrap_or(usize::MAX),
             kills,
             falls,
             lease: Duration::from_millis(asked["--lease"]),

@@ -63,7 +63,7 @@ impl Drill {
             if field.is_over().await? {
                 break;
             }
-            field.answer_all(3, rng).await?;
+            field.answer_all(self.sessions as u64 / 2, rng).await?;
             let left = (self.kills - survived.kills, self.falls - survived.falls);
             if rng.below(left.0 + left.1) < left.1 {
                 survived.falls += 1;

@@ -97,7 +97,7 @@ impl<'a> Field<'a> {
     /// Waits for the next moment in which a server acts.
     pub(super) async fn call(&mut self, rng: &mut Rng) -> Result<(), String> {
         let began = self.ledger("began").len();
-        self.answer_all(1, rng).await?;
+        self.answer_all(self.drill.sessions as u64 / 4, rng).await?;
         self.until(|field| field.ledger("began").len() > began).await;
         Ok(())
     }
@@ -155,7 +155,8 @@ impl<'a> Field<'a> {
         let first = Uuid::new_v4().to_string();
         // The name of the server stands before it.
         let question = pause.ask.prompt.split(": ").last().unwrap_or_default().to_owned();
-        for code in [Some(first.clone()), (rng.below(4) == 0).then(|| Uuid::new_v4().to_string())].into_iter().flatten() {
+        for code in [Some(first.clone()), (rng.below(4) == 0).then(|| Uuid::new_v4().to_string())].into_iter().flatten()
+        {
             let it = pause.answered(Answer::give(json!({ "code": code })));
             let post = Post::Answer { pause: it.pause, answer: it.answer, shown: it.shown };
             self.journal.post(log, post).await.map_err(told)?;
