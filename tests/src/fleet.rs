@@ -6,6 +6,9 @@ mod worker;
 pub use drill::{Drill, Survived};
 pub use worker::worker;
 
+pub(crate) use drill::{Worker, due_work};
+pub(crate) use worker::drive;
+
 /// How many steps each session has.
 const STEPS: usize = 6;
 /// What a session says at its end.

@@ -1,6 +1,6 @@
 //! `crash`: the kill test, whole: 200 trials for each kind of storage, each with as many kills as it takes; and the crew
 //! drill: three workers on one board of 200 tasks, killed at any moment; and the drill of workers that drive sessions, alone by
-//! `crash --fleet`.
+//! `crash --fleet`; and that of a server of MCP and its client, alone by `crash --mcp`.
 
 use crate::{Failure, cargo};
 
@@ -14,11 +14,17 @@ const CREW: &str = "run --package adjutant-tests --bin crew --locked -- drill al
 /// The drill of workers.
 const FLEET: &str = "run --package adjutant-tests --bin fleet --locked -- drill all";
 
+/// The drill of a server of MCP and its client.
+const MCP: &str = "run --package adjutant-tests --bin mcp --locked -- drill all";
+
 pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
-    if let ["--fleet", rest @ ..] = options {
-        return cargo::step_with(FLEET, rest);
+    match options {
+        ["--fleet", rest @ ..] => return cargo::step_with(FLEET, rest),
+        ["--mcp", rest @ ..] => return cargo::step_with(MCP, rest),
+        _ => {}
     }
     cargo::step_with(KILL, &[&[TRIALS], options].concat())?;
     cargo::step_with(CREW, &[&[DRILLS], options].concat())?;
-    cargo::step(FLEET)
+    cargo::step(FLEET)?;
+    cargo::step(MCP)
 }

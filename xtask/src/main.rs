@@ -25,7 +25,7 @@ usage: cargo xtask <command>
   check               formatting, tidy, cargo deny, clippy, docs, then all tests
   tidy                sizes, crate edges, file headers, the driver, attributes, documents, manifests
   conformance         every hazard over every wire, as a matrix
-  crash [--seed N]    the kill test and the crew drill, on every kind of storage
+  crash [--seed N]    the kill test and the crew drill, on every kind of storage; or one drill: --fleet, --mcp
   chaos [ARGS]        agents and their operator are killed for a minute; --agents N --seconds S --seed X; or: chaos measure
   features            every feature of every published crate builds alone
   bench [NAME] [ARGS] the benchmarks, or one, in a table of rows with limits; --instructions: what valgrind counts; --build: hello

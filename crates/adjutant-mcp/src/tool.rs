@@ -23,7 +23,7 @@ use rmcp::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::{Duration, sleep, timeout};
+use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::{
     config::Transport,
@@ -170,9 +170,8 @@ impl ToolCall<'_> {
         let connection = Arc::clone(&self.server).connection().await;
         let work = async {
             let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let answer = tokio::select! {
-                answer = connection.request_for(&self.cx, request) => answer,
+                answer = self.ask(params, &connection) => answer,
                 () = self.cx.cancel.cancelled() => {
                     return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped, and the server was told so"));
                 }
@@ -180,6 +179,20 @@ impl ToolCall<'_> {
             self.read(answer, &connection)
         };
         step(&self.cx, key, Again::Never, work).await
+    }
+
+    /// Sends a request once; to a server that is not there as soon as it is, within the time that it has to start.
+    async fn ask(&self, params: &CallToolRequestParams, to: &Connection) -> Result<ServerResult, ServiceError> {
+        let began = Instant::now();
+        loop {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            match to.request_for(&self.cx, request).await {
+                Err(error) if is_unsent(&error) && began.elapsed() < self.plan().config.start_limit => {
+                    sleep(POLL.0).await
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// What an answer means.

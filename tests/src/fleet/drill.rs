@@ -61,7 +61,7 @@ pub struct Survived {
 }
 
 /// A worker process; it is killed when it is dropped.
-struct Worker(Child);
+pub(crate) struct Worker(pub(crate) Child);
 
 impl Drill<'_> {
     /// Runs the drill.
@@ -69,7 +69,7 @@ impl Drill<'_> {
     /// # Errors
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
-        let journal = self.open().await?;
+        let journal = due_work(&self.place, self.lease).await?;
         let ids: Vec<LogId> = (0..self.sessions).map(|no| LogId::from(format!("bill/{no}"))).collect();
         for id in &ids {
             drop(journal.own(id, &Owner::default()).await.map_err(told)?);
@@ -77,18 +77,8 @@ impl Drill<'_> {
             journal.post(id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
         }
         let killed = self.survive(rng).await?;
-        let journal = self.open().await?;
+        let journal = due_work(&self.place, self.lease).await?;
         self.check(&journal, &ids, &killed).await
-    }
-
-    async fn open(&self) -> Result<Arc<dyn DueWork>, String> {
-        Ok(match &self.place {
-            Place::Sqlite(path) => Arc::new(Sqlite::open(path).map_err(told)?.journal()),
-            Place::Postgres(url) => {
-                Arc::new(Postgres::connect(url.as_str()).lease(self.lease).await.map_err(told)?.journal())
-            }
-            Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".to_owned()),
-        })
     }
 
     fn start(&self) -> Result<Worker, String> {
@@ -113,7 +103,7 @@ impl Drill<'_> {
             killed.push((workers[at].0.id(), now_ms()));
             workers[at] = self.start()?;
         }
-        let (began, journal) = (Instant::now(), self.open().await?);
+        let (began, journal) = (Instant::now(), due_work(&self.place, self.lease).await?);
         loop {
             let left = journal.backlog().await.map_err(told)?;
             if (left.due, left.at_work, left.parked) == (0, 0, 0) {
@@ -198,6 +188,15 @@ impl Drill<'_> {
         }
         Ok(())
     }
+}
+
+/// Opens the journal at a place that knows what is due.
+pub(crate) async fn due_work(place: &Place, lease: Duration) -> Result<Arc<dyn DueWork>, String> {
+    Ok(match place {
+        Place::Sqlite(path) => Arc::new(Sqlite::open(path).map_err(told)?.journal()),
+        Place::Postgres(url) => Arc::new(Postgres::connect(url.as_str()).lease(lease).await.map_err(told)?.journal()),
+        Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".to_owned()),
+    })
 }
 
 fn now_ms() -> u128 {

@@ -35,7 +35,19 @@ pub async fn worker(
     concurrency: usize,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let effects = Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?);
-    let agents = move |info: &LogInfo| Ok(agent(&info.log.0, &effects));
+    drive(place, lease, concurrency, move |info| Ok(agent(&info.log.0, &effects))).await
+}
+
+/// Drives the sessions at a place by the agents that are made for them.
+///
+/// # Errors
+/// Whatever keeps it from that.
+pub(crate) async fn drive(
+    place: &Place,
+    lease: Duration,
+    concurrency: usize,
+    agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let stop = Cancel::new();
     match place {
         Place::Sqlite(path) => fleet(Sqlite::open(path)?.journal(), agents, (concurrency, stop)).await?,

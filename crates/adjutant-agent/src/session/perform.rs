@@ -1,8 +1,11 @@
 //! Performs one drive of a session, from its claim to its last event.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
-use adjutant_core::{Error, Outcome, RunResult};
+use adjutant_core::{Error, Next, Outcome, RunResult};
 use adjutant_llm::telemetry::{self, Contents};
 use tracing::{Instrument, Span};
 
@@ -97,10 +100,25 @@ impl Core {
                 driven.end().await
             }
             Err(error) => {
+                self.park_again(start).await;
                 self.tell_never(start, mailbox, &error);
                 Err(error)
             }
         }
+    }
+
+    /// Tells the journal that the run waits: who drove it to there may have died before it said so.
+    async fn park_again(&self, start: &Start) {
+        if let Some(log) = self.log.as_ref().filter(|_| start.setup.within.is_none() && self.is_parked())
+            && let Err(error) = log.parks(self.run.waiting().parked()).await
+        {
+            tracing::warn!(%error, "the journal was not told that the run waits");
+        }
+    }
+
+    /// True if only the outside can go on with the run.
+    fn is_parked(&self) -> bool {
+        matches!(self.run.next(&BTreeSet::new()), Next::Park(_))
     }
 
     /// True if the run is past its deadline, and no other one is set.
@@ -124,7 +142,10 @@ impl Core {
                 Some(Error::Answers(format!("no run is open in session {name:?}").into()))
             }
             Begin::Resume { terms, .. } => {
-                let mismatch = self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
+                // Without answers it goes on as far as it can: it may have been left between its last steps.
+                let goes = mail.answers.is_empty() && !self.is_parked();
+                let mismatch = || self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
+                let mismatch = (!goes).then(mismatch).flatten();
                 let said = terms.as_ref().and_then(|terms| terms.model.as_ref());
                 let unknown = || start.setup.chosen(said.or(self.run.request().chosen_model)).err();
                 mismatch.map(|why| Error::Answers(why.into())).or_else(unknown)
