@@ -97,6 +97,10 @@ impl Core {
                 driven.end().await
             }
             Err(error) => {
+                // What it waits for was not told, or a time has come that it cannot go on with: it is due no more.
+                if let (Error::Answers(_), true, Some(log)) = (&error, self.run.is_open(), &self.log) {
+                    Box::pin(self.park(start, log)).await;
+                }
                 self.tell_never(start, mailbox, &error);
                 Err(error)
             }

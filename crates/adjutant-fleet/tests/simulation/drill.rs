@@ -244,6 +244,8 @@ impl Scene {
                 return Ok(told);
             }
             if self.place.elapsed() > began + ENDS {
+                self.server.dump().await;
+                for w in self.workers.iter().chain(&self.leaving) { if w.status.at_work() > 0 { eprintln!("{:?} {:?}", w.machine.0.no, w.status); } }
                 return Err(format!("not in {ENDS:?}: {what}: {told:?}"));
             }
             sleep(Duration::from_millis(100)).await;

@@ -33,11 +33,11 @@ const WAY_MS: u64 = 6;
 
 /// A machine; it is its journal. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(crate) struct Machine(Arc<MachineState>);
+pub(crate) struct Machine(pub(crate) Arc<MachineState>);
 
 #[derive(Debug)]
-struct MachineState {
-    no: u64,
+pub(crate) struct MachineState {
+    pub(crate) no: u64,
     server: Arc<Server>,
     clock: Clock,
     /// The same logs, by the clock of the machine.

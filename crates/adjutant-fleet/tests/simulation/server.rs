@@ -89,6 +89,16 @@ impl Server {
         *lock(&self.next_end) = next;
     }
 
+    pub(crate) async fn dump(&self) {
+        let leases: Vec<_> = lock(&self.leases).values().cloned().collect();
+        for lease in leases {
+            let info = self.journal.info(&lease.log).await.unwrap();
+            eprintln!("{} machine {} until {:?} {:?} owned {} posts {:?}", lease.log, lease.machine, lease.until.lock().unwrap().checked_duration_since(Instant::now()), info.work, info.is_owned, self.journal.posted(&lease.log, adjutant_agent::PostNo(0)).await.unwrap().iter().map(|p| p.no.0).collect::<Vec<_>>());
+            let mut records = self.journal.read(&lease.log, adjutant_agent::Seq(info.head.0.saturating_sub(5)));
+            while let Some(Ok(r)) = futures_util::StreamExt::next(&mut records).await { eprintln!("   {} {} {:?}", r.seq, r.at_ms, format!("{:?}", r.record).chars().take(200).collect::<String>()); }
+        }
+    }
+
     /// All owners of now die.
     pub(crate) async fn end_all(&self) {
         let leases = std::mem::take(&mut *lock(&self.leases));
