@@ -139,7 +139,10 @@ impl Core {
             None => Ok(log),
             Some(error) => {
                 self.log = Some(log);
-                Err(error)
+                // The posts that nobody could read may be the prompt or the answers that it lacks.
+                let is_lacking = matches!(error, Error::Prompt(_) | Error::Answers(_));
+                let unread = mail.unread.clone().filter(|_| is_lacking);
+                Err(unread.map_or(error, Error::Journal))
             }
         }
     }

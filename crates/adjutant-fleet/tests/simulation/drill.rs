@@ -8,12 +8,13 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, DueWork, Journal, JournalError, JournalErrorKind, Lane, Limits, LogId, LogInfo, Owner, Post, Seq, Sessions,
+    Agent, DueWork, Journal, JournalError, JournalErrorKind, Lane, Limits, LogId, LogInfo, Outcome, Owner, Post, Seq, Sessions,
     Work,
 };
 use adjutant_fleet::{Fleet, FleetStatus};
 use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Approval, Ask, AskKind, CallContext, Cancel, Replay, ToolError, ToolSpec, tool_fn};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::{task::JoinHandle, time::sleep};
 
@@ -26,13 +27,13 @@ use super::{
 /// How long a lease lasts, and the time between two renewals, as on PostgreSQL.
 const LEASE: Duration = Duration::from_secs(15);
 /// How wrong a clock may be.
-const WRONG_MS: u64 = 20_000;
+const WRONG_MS: u64 = 10_000;
 /// The time that workers have for the sessions at work once they shall stop.
 const GRACE: Duration = Duration::from_secs(5);
 /// The longest time that everything may take to its end once nothing fails any more.
 const ENDS: Duration = Duration::from_secs(90);
 /// For how long nobody may take a session when nothing is left to do.
-const REST: Duration = Duration::from_secs(60);
+const REST: Duration = Duration::from_secs(20);
 /// What a session says at the end of a bill.
 const DONE: &str = "It is paid.";
 
@@ -82,7 +83,7 @@ struct Scene {
     survived: Survived,
     machines: u64,
     /// The bills that were posted: of which session, and whether whoever posted knows that it was.
-    bills: Vec<(LogId, bool)>,
+    bills: Mutex<Vec<(LogId, bool)>>,
 }
 
 impl Drill {
@@ -102,7 +103,7 @@ impl Drill {
             leaving: Vec::new(),
             survived: Survived::default(),
             machines: 0,
-            bills: Vec::new(),
+            bills: Mutex::default(),
         };
         for _ in 0..self.machines {
             let worker = scene.start();
@@ -134,8 +135,8 @@ impl Scene {
     async fn play(&mut self) -> Result<Survived, String> {
         let people = self.machine();
         while self.place.elapsed() < self.drill.faults {
-            self.people(&people).await;
-            self.trouble();
+            join_all((0..self.drill.sessions.div_ceil(50)).map(|_| self.people(&people))).await;
+            (0..self.drill.machines.div_ceil(50)).for_each(|_| self.trouble());
             self.place.pause(200).await;
         }
         self.place.has_faults.store(false, Ordering::Relaxed);
@@ -161,7 +162,7 @@ impl Scene {
     }
 
     /// Something that people do.
-    async fn people(&mut self, people: &Machine) {
+    async fn people(&self, people: &Machine) {
         let log = session(usize::try_from(self.place.below(self.drill.sessions as u64)).unwrap_or(0));
         // What fails here is what people see: they leave it.
         let _ = match self.place.below(10) {
@@ -172,15 +173,18 @@ impl Scene {
         };
     }
 
-    async fn post(&mut self, people: &Machine, log: &LogId) -> Result<(), JournalError> {
-        let bill = self.bills.len();
-        self.bills.push((log.clone(), false));
+    async fn post(&self, people: &Machine, log: &LogId) -> Result<(), JournalError> {
+        let bill = {
+            let mut bills = lock(&self.bills);
+            bills.push((log.clone(), false));
+            bills.len() - 1
+        };
         if matches!(people.info(log).await, Err(error) if error.kind == JournalErrorKind::Missing) {
             drop(people.own(log, &Owner::default()).await?);
         }
         let content = Entry::User(UserMessage::text(format!("Pay bill {bill}")));
         people.post(log, Post::Message { lane: Lane::FollowUp, content }).await?;
-        self.bills[bill].1 = true;
+        lock(&self.bills)[bill].1 = true;
         Ok(())
     }
 
@@ -304,8 +308,8 @@ impl Scene {
             let mut bill = 0;
             for stored in run.history().iter() {
                 match &stored.entry {
-                    Entry::User(said) => {
-                        bill = bill_of(said);
+                    Entry::User(_) => {
+                        bill = bill_of(&stored.entry).unwrap_or(u64::MAX);
                         if !told.insert(bill) {
                             return Err(format!("bill {bill} is heard twice"));
                         }
@@ -323,8 +327,13 @@ impl Scene {
                     _ => {}
                 }
             }
+            // What a run that was stopped had not come to waits for the next prompt.
+            if matches!(run.outcome(), Some(Outcome::Cancelled { .. })) {
+                told.extend(run.waiting().queued().filter_map(|(.., entry)| bill_of(entry)));
+            }
         }
-        for (bill, (log, is_known)) in self.bills.iter().enumerate() {
+        let bills = lock(&self.bills).clone();
+        for (bill, (log, is_known)) in bills.iter().enumerate() {
             if *is_known && !told.contains(&(bill as u64)) {
                 let work = self.server.journal.info(log).await.map(|info| info.work);
                 return Err(format!("bill {bill} of {log} was forgotten: {work:?}"));
@@ -342,8 +351,9 @@ fn session(no: usize) -> LogId {
     LogId::from(format!("session {no}"))
 }
 
-fn bill_of(said: &UserMessage) -> u64 {
-    said.to_text().rsplit(' ').next().and_then(|no| no.parse().ok()).unwrap_or(u64::MAX)
+fn bill_of(said: &Entry) -> Option<u64> {
+    let Entry::User(said) = said else { return None };
+    said.to_text().rsplit(' ').next()?.parse().ok()
 }
 
 /// An agent that pays bills, in steps of which each is done once, and asks people now and then.
@@ -383,10 +393,7 @@ async fn pay(machine: Machine, payments: Payments, args: Value) -> Result<CallRe
 
 /// What the model says: by what was said since the last bill.
 fn next(request: &Request) -> Script {
-    let bill = request.entries.iter().rev().find_map(|stored| match &stored.entry {
-        Entry::User(said) => Some(bill_of(said)),
-        _ => None,
-    });
+    let bill = request.entries.iter().rev().find_map(|stored| bill_of(&stored.entry));
     let since = request.entries.iter().rev().take_while(|stored| !matches!(stored.entry, Entry::User(_)));
     let (bill, turns) = (bill.unwrap_or(0), since.filter(|stored| matches!(stored.entry, Entry::Turn(_))).count());
     let pay = |script: Script, name: &str, step: u64| script.call(name, json!({"bill": bill, "step": step}));

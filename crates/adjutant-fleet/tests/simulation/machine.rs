@@ -27,7 +27,7 @@ use super::{
 /// The longest time that a call waits for a storage that is cut off.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// How many calls in a thousand are lost on their way, each way.
-const LOST: u64 = 4;
+const LOST: u64 = 20;
 /// The most that one way takes, in milliseconds, at usual speed.
 const WAY_MS: u64 = 6;
 
