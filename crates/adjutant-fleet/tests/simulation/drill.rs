@@ -8,8 +8,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, DueWork, Journal, JournalError, JournalErrorKind, Lane, Limits, LogId, LogInfo, Outcome, Owner, Post, Seq, Sessions,
-    Work,
+    Agent, DueWork, Journal, JournalError, JournalErrorKind, Lane, Limits, LogId, LogInfo, Outcome, Owner, Post, Seq,
+    Sessions, Work,
 };
 use adjutant_fleet::{Fleet, FleetStatus};
 use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
@@ -55,6 +55,8 @@ pub(crate) struct Survived {
     pub(crate) bills: usize,
     pub(crate) payments: usize,
     pub(crate) claims: u64,
+    /// How often somebody wrote whose log another one had.
+    pub(crate) fenced: u64,
     pub(crate) aside: usize,
     /// How long everything took to its end once nothing failed any more.
     pub(crate) ended_after: Duration,
@@ -248,8 +250,6 @@ impl Scene {
                 return Ok(told);
             }
             if self.place.elapsed() > began + ENDS {
-                self.server.dump().await;
-                for w in self.workers.iter().chain(&self.leaving) { if w.status.at_work() > 0 { eprintln!("{:?} {:?}", w.machine.0.no, w.status); } }
                 return Err(format!("not in {ENDS:?}: {what}: {told:?}"));
             }
             sleep(Duration::from_millis(100)).await;
@@ -264,7 +264,11 @@ impl Scene {
         sleep(REST).await;
         let claims = self.claims() - before;
         let told = self.server.journal.backlog().await.map_err(|error| error.to_string())?;
-        if claims == 0 { Ok(()) } else { Err(format!("sessions are taken {claims} times in {REST:?} for nothing: {told:?}")) }
+        if claims == 0 {
+            Ok(())
+        } else {
+            Err(format!("sessions are taken {claims} times in {REST:?} for nothing: {told:?}"))
+        }
     }
 
     fn claims(&self) -> u64 {
@@ -296,7 +300,8 @@ impl Scene {
                     return Err(format!("{log} was written by an owner of before: {pair:?}"));
                 }
             }
-            if let Some(it) = written.iter().find(|(_, epoch, it)| machines.insert(*epoch, *it).is_some_and(|no| no != *it))
+            if let Some(it) =
+                written.iter().find(|(_, epoch, it)| machines.insert(*epoch, *it).is_some_and(|no| no != *it))
             {
                 return Err(format!("{log} was written by two machines in one ownership: {it:?}"));
             }
@@ -343,6 +348,7 @@ impl Scene {
         self.survived.payments = payments.len();
         self.survived.last = payments.values().flatten().max().copied().unwrap_or_default();
         self.survived.claims = self.claims();
+        self.survived.fenced = self.server.fenced.load(Ordering::Relaxed);
         Ok(())
     }
 }

@@ -33,11 +33,11 @@ const WAY_MS: u64 = 6;
 
 /// A machine; it is its journal. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(crate) struct Machine(pub(crate) Arc<MachineState>);
+pub(crate) struct Machine(Arc<MachineState>);
 
 #[derive(Debug)]
-pub(crate) struct MachineState {
-    pub(crate) no: u64,
+struct MachineState {
+    no: u64,
     server: Arc<Server>,
     clock: Clock,
     /// The same logs, by the clock of the machine.
@@ -169,7 +169,13 @@ impl Journal for Machine {
                 let mut posts = Vec::new();
                 if let Err(error) = machine.way().await {
                     posts.push(Err(error));
-                    while !machine.is_dead.load(Ordering::Relaxed) && machine.way().await.is_err() {}
+                    let is_dead = || machine.is_dead.load(Ordering::Relaxed);
+                    loop {
+                        let arrived = machine.way().await.is_ok();
+                        if arrived || is_dead() {
+                            break;
+                        }
+                    }
                 }
                 posts.push(posted);
                 stream::iter(posts)

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -36,9 +36,13 @@ pub(crate) struct Server {
     next_end: Mutex<Instant>,
     /// Until when nothing is due, by any clock, unless something changes; 0 if something did.
     quiet_until_ms: Mutex<u64>,
-    /// Who wrote what: for each log, the newest record of a batch, the ownership, and the machine.
-    pub(crate) written: Mutex<BTreeMap<LogId, Vec<(u64, u64, u64)>>>,
+    pub(crate) fenced: AtomicU64,
+    /// Who wrote what, batch by batch.
+    pub(crate) written: Mutex<BTreeMap<LogId, Vec<Written>>>,
 }
+
+/// A batch: its newest record, the ownership, and the machine.
+pub(crate) type Written = (u64, u64, u64);
 
 /// An ownership of a log.
 #[derive(Debug)]
@@ -66,6 +70,7 @@ impl Server {
             leases: Mutex::default(),
             next_end: Mutex::new(Instant::now()),
             quiet_until_ms: Mutex::new(0),
+            fenced: AtomicU64::new(0),
             written: Mutex::default(),
         })
     }
@@ -87,16 +92,6 @@ impl Server {
             }
         }
         *lock(&self.next_end) = next;
-    }
-
-    pub(crate) async fn dump(&self) {
-        let leases: Vec<_> = lock(&self.leases).values().cloned().collect();
-        for lease in leases {
-            let info = self.journal.info(&lease.log).await.unwrap();
-            eprintln!("{} machine {} until {:?} {:?} owned {} posts {:?}", lease.log, lease.machine, lease.until.lock().unwrap().checked_duration_since(Instant::now()), info.work, info.is_owned, self.journal.posted(&lease.log, adjutant_agent::PostNo(0)).await.unwrap().iter().map(|p| p.no.0).collect::<Vec<_>>());
-            let mut records = self.journal.read(&lease.log, adjutant_agent::Seq(info.head.0.saturating_sub(5)));
-            while let Some(Ok(r)) = futures_util::StreamExt::next(&mut records).await { eprintln!("   {} {} {:?}", r.seq, r.at_ms, format!("{:?}", r.record).chars().take(200).collect::<String>()); }
-        }
     }
 
     /// All owners of now die.
@@ -138,12 +133,7 @@ impl Server {
         (lease, head)
     }
 
-    pub(crate) async fn own(
-        &self,
-        log: &LogId,
-        owner: &Owner,
-        machine: u64,
-    ) -> Result<Taken, JournalError> {
+    pub(crate) async fn own(&self, log: &LogId, owner: &Owner, machine: u64) -> Result<Taken, JournalError> {
         self.end_leases().await;
         let held = self.journal.own(log, owner).await?;
         Ok(self.lease(log, owner, machine, held))
@@ -179,11 +169,15 @@ impl Server {
         work: Option<Work>,
     ) -> Result<Head, JournalError> {
         self.end_leases().await;
-        let mut held = self.held(lease).await?;
-        let log = held.as_mut().ok_or_else(|| fenced(&lease.log))?;
-        work.into_iter().for_each(|work| log.mark(work));
-        let head = log.append(batch, Flush::Now).await?;
-        drop(held);
+        let append = async {
+            let mut held = self.held(lease).await?;
+            let log = held.as_mut().ok_or_else(|| fenced(&lease.log))?;
+            work.into_iter().for_each(|work| log.mark(work));
+            log.append(batch, Flush::Now).await
+        };
+        let head = append.await.inspect_err(|error| {
+            self.fenced.fetch_add(u64::from(error.kind == JournalErrorKind::Fenced), Ordering::Relaxed);
+        })?;
         *lock(&lease.until) = Instant::now() + self.lease;
         self.changed();
         let written = (head.seq.0, head.epoch.0, lease.machine);
