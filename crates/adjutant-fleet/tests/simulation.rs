@@ -69,9 +69,9 @@ fn play(drill: Drill) -> Survived {
 #[test]
 fn nothing_is_forgotten_or_done_twice_when_machines_are_slow_cut_off_and_killed() {
     let few = |seed| Drill { seed, machines: 12, sessions: 30, faults: Duration::from_secs(60) };
-    let fenced: u64 = (1..=4).map(|seed| play(few(seed)).fenced).sum();
+    let fenced: u64 = (1..=3).map(|seed| play(few(seed)).fenced).sum();
     assert!(fenced > 0, "somebody was taken over");
-    play(Drill { seed: 5, machines: 1_000, sessions: 100, faults: Duration::from_secs(20) });
+    play(Drill { seed: 4, machines: 1_000, sessions: 100, faults: Duration::from_secs(15) });
     let more: u64 = std::env::var("SIMULATIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(0);
     for seed in 100..100 + more {
         play(few(seed));
