@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use adjutant_agent::{DueLog, DueWork, Journal, Lane, LogId, Owner, Post};
+use adjutant_agent::{DueWork, Flush, Journal, Lane, LogId, Owner, Post, Work};
 use adjutant_benches::{Rows, median};
 use adjutant_fleet::Fleet;
 use adjutant_llm::{Entry, UserMessage};
@@ -151,10 +151,20 @@ async fn looking(place: &Place, rows: &mut Rows) {
     let each = |it: &Look| it.computed.as_secs_f64() / LOOKING.as_secs_f64();
     let measured = format!("{:.3} ms of CPU in a second, {:.3} without any", each(&idle) * 1e3, each(&none) * 1e3);
     let more = (each(&idle) - each(&none)).max(0.0) * 1e9 / many as f64;
-    rows.row(&format!("{name}: an idle session of {many}, ns of CPU of a worker in a second"), &measured, more, IDLE_NS);
+    rows.row(
+        &format!("{name}: an idle session of {many}, ns of CPU of a worker in a second"),
+        &measured,
+        more,
+        IDLE_NS,
+    );
     if let (Some(read), Some(before)) = (idle.read, none.read) {
         let measured = format!("{:.1} statements; without any session {before:.1} rows", idle.asked.unwrap_or(0.0));
-        rows.row(&format!("{name}: rows read in a second for a worker beside {many} idle sessions"), &measured, read, ROWS_READ);
+        rows.row(
+            &format!("{name}: rows read in a second for a worker beside {many} idle sessions"),
+            &measured,
+            read,
+            ROWS_READ,
+        );
     }
 }
 
@@ -200,7 +210,7 @@ async fn claims(place: &Place, rows: &mut Rows) {
     for at_a_time in [AT_A_TIME, 1] {
         for workers in WORKERS {
             let journals = join_all((0..workers).map(|_| place.open())).await;
-            // Not by name: what is given up late must not free what was taken since.
+            // What is given up late must not free what was taken since.
             place
                 .sql(
                     &format!("UPDATE logs SET work = 1, lost = 0, owner = NULL, instance = NULL, epoch = epoch + 1 WHERE created_ms <= {DUE}"),
@@ -208,26 +218,31 @@ async fn claims(place: &Place, rows: &mut Rows) {
                 )
                 .await;
             let began = Instant::now();
-            let taken = join_all(journals.iter().map(|journal| tokio::spawn(take(Arc::clone(journal), at_a_time)))).await;
+            let taken = journals.iter().map(|journal| tokio::spawn(take(Arc::clone(journal), at_a_time)));
+            let all: usize = join_all(taken).await.into_iter().map(|taken| taken.expect("no panic")).sum();
             let took = began.elapsed().as_secs_f64();
-            let taken: Vec<Vec<DueLog>> = taken.into_iter().map(|taken| taken.expect("no panic")).collect();
-            let all: usize = taken.iter().map(Vec::len).sum();
             assert_eq!(all, DUE, "each is taken once");
-            let what = format!("{name}: sessions taken in a second by {workers} workers, {at_a_time} at a time");
+            let what =
+                format!("{name}: sessions taken and ended in a second by {workers} workers, {at_a_time} at a time");
             rows.figure(&what, &format!("beside {IDLE} idle ones"), all as f64 / took);
         }
     }
-    place.sql("UPDATE logs SET work = 0", "update adjutant.logs set work = 0 where work = 1").await;
 }
 
-async fn take(journal: Arc<dyn DueWork>, at_a_time: usize) -> Vec<DueLog> {
-    let (owner, mut taken) = (Owner::default(), Vec::new());
+/// Takes sessions until none is left, and ends the run of each.
+async fn take(journal: Arc<dyn DueWork>, at_a_time: usize) -> usize {
+    let (owner, mut taken) = (Owner::default(), 0);
     loop {
         let due = journal.due(&owner, at_a_time).await.expect("it is told");
         if due.is_empty() {
             return taken;
         }
-        taken.extend(due);
+        taken += due.len();
+        let ended = due.into_iter().map(async |mut due| {
+            due.log.mark(Work::Idle);
+            due.log.append(&[], Flush::Lazy).await.expect("it is there");
+        });
+        join_all(ended).await;
     }
 }
 
@@ -256,7 +271,12 @@ fn turns(runtime: &Runtime, place: &Place, rows: &mut Rows) {
         let [plain_cpu, driven_cpu] = [&plain, &driven].map(|of| each(of, |it| it.computed));
         let measured =
             format!("{driven_us:.0} and {plain_us:.0} us; {driven_cpu:.0} and {plain_cpu:.0} us of CPU of the worker");
-        rows.row(&format!("{name}: a turn of {turns} under a worker over a plain one"), &measured, driven_us / plain_us, limit);
+        rows.row(
+            &format!("{name}: a turn of {turns} under a worker over a plain one"),
+            &measured,
+            driven_us / plain_us,
+            limit,
+        );
     }
 }
 
@@ -298,6 +318,15 @@ async fn carried(place: &Place, rows: &mut Rows) {
     let took = began.elapsed().as_secs_f64();
     let (records, bytes) = (place.sql("", records).await - before.0, place.sql("", bytes).await - before.1);
     let turns = AT_ONCE as f64 * TURNS as f64;
-    let measured = format!("{:.0} turns; {:.0} bytes of disk a turn, {:.1} records", turns / took, bytes as f64 / turns, records as f64 / turns);
-    rows.figure(&format!("postgres: records in a second, {AT_ONCE} sessions at once under a worker"), &measured, records as f64 / took);
+    let measured = format!(
+        "{:.0} turns; {:.0} bytes of disk a turn, {:.1} records",
+        turns / took,
+        bytes as f64 / turns,
+        records as f64 / turns
+    );
+    rows.figure(
+        &format!("postgres: records in a second, {AT_ONCE} sessions at once under a worker"),
+        &measured,
+        records as f64 / took,
+    );
 }

@@ -210,8 +210,7 @@ async fn worker_tells_what_there_is_to_do_when_metrics_are_exported() {
     };
     let none = Some(number_data_point::Value::AsDouble(0.0));
     let oldest = ("adjutant.fleet.oldest_due".to_owned(), "s".to_owned(), none);
-    let expect =
-        vec![sessions("aside", 1), sessions("at_work", 0), sessions("due", 0), oldest, sessions("parked", 1)];
+    let expect = vec![sessions("aside", 1), sessions("at_work", 0), sessions("due", 0), oldest, sessions("parked", 1)];
     assert_eq!(gauges, expect);
 }
 
