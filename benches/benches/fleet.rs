@@ -4,6 +4,7 @@
 //! An argument that begins with `postgres` is the URL of an empty database to use instead of a server of the benchmark's own,
 //! which does not wait for its disk.
 
+#[expect(dead_code, reason = "the benchmark of stores measures more")]
 #[path = "store/spent.rs"]
 mod spent;
 #[path = "store/worker.rs"]
