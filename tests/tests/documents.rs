@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 25] = [
+const DOCUMENTS: [(&str, &str); 26] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -23,6 +23,7 @@ const DOCUMENTS: [(&str, &str); 25] = [
     ("docs/orchestration.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
+    ("docs/scale.md", "docs"),
     ("docs/sessions.md", "docs"),
     ("docs/security.md", "docs"),
     ("docs/skills.md", "docs"),

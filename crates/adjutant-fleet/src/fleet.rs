@@ -11,6 +11,7 @@ use tokio::{
 
 use crate::{
     drive::{drive, set_aside},
+    gauges,
     status::FleetStatus,
 };
 
@@ -79,6 +80,14 @@ impl Fleet {
     /// # Errors
     /// `Version` and `Unsupported` of the journal: asking again would not help.
     pub async fn run(self, stop: Cancel) -> Result<(), JournalError> {
+        let journal = Arc::clone(&self.journal);
+        tokio::select! {
+            ended = self.work(stop) => ended,
+            never = gauges::tell(&*journal) => match never {},
+        }
+    }
+
+    async fn work(self, stop: Cancel) -> Result<(), JournalError> {
         let mut ended = Ok(());
         let (owner, mut at_work, mut pause) = (Owner::default(), DrivenSessions::default(), PAUSES.0);
         while !stop.is_cancelled() {

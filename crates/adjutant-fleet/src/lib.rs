@@ -4,6 +4,7 @@
 
 mod drive;
 mod fleet;
+mod gauges;
 mod status;
 
 pub use fleet::Fleet;

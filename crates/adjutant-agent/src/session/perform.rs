@@ -100,19 +100,19 @@ impl Core {
                 driven.end().await
             }
             Err(error) => {
-                self.park_again(start).await;
+                self.park_again(start, &error).await;
                 self.tell_never(start, mailbox, &error);
                 Err(error)
             }
         }
     }
 
-    /// Tells the journal that the run waits: who drove it to there may have died before it said so.
-    async fn park_again(&self, start: &Start) {
-        if let Some(log) = self.log.as_ref().filter(|_| start.setup.within.is_none() && self.is_parked())
-            && let Err(error) = log.parks(self.run.waiting().parked()).await
-        {
-            tracing::warn!(%error, "the journal was not told that the run waits");
+    /// Tells the journal what a run waits for that did not go on: who drove it to there may have died before it said so, or a
+    /// time has come that it cannot go on with.
+    async fn park_again(&self, start: &Start, error: &Error) {
+        let waits = matches!(error, Error::Answers(_)) && start.setup.within.is_none() && self.is_parked();
+        if let Some(log) = self.log.as_ref().filter(|_| waits) {
+            Box::pin(self.park(start, log)).await;
         }
     }
 
@@ -156,7 +156,10 @@ impl Core {
             None => Ok(log),
             Some(error) => {
                 self.log = Some(log);
-                Err(error)
+                // The posts that nobody could read may be the prompt or the answers that it lacks.
+                let is_lacking = matches!(error, Error::Prompt(_) | Error::Answers(_));
+                let unread = mail.unread.clone().filter(|_| is_lacking);
+                Err(unread.map_or(error, Error::Journal))
             }
         }
     }
