@@ -6,5 +6,6 @@ mod drive;
 mod fleet;
 mod status;
 
+pub use drive::drive;
 pub use fleet::Fleet;
-pub use status::FleetStatus;
+pub use status::{Ended, FleetStatus};
