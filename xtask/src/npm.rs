@@ -1,9 +1,6 @@
 //! Packages of npm in a folder below `target/`: nothing of the user's is used but `npm`, and no script of a package runs.
 
-use std::{
-    path::PathBuf,
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
 use serde_json::Value;
 
@@ -24,7 +21,15 @@ pub(crate) fn install(folder: &str, packages: &[(&str, &str)]) -> Result<PathBuf
         println!("==> npm install {}", wanted.join(" "));
         std::fs::create_dir_all(&at).map_err(|error| Failure::Step(format!("{}: {error}", at.display())))?;
         let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--loglevel=error", "--prefix"]);
+        npm.args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--no-save",
+            "--ignore-scripts",
+            "--loglevel=error",
+            "--prefix",
+        ]);
         let status = npm.arg(&at).args(wanted).status();
         let status = status.map_err(|error| Failure::Step(format!("npm: {error}; hint: install Node with npm")))?;
         if !status.success() {

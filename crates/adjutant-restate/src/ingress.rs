@@ -41,8 +41,7 @@ impl Ingress {
     pub fn connect(address: &str) -> Result<Self, JournalError> {
         let invalid = |source: Box<dyn std::error::Error + Send + Sync>| {
             let message = format!("cannot speak to a Restate server at {address:?}");
-            JournalError::new(JournalErrorKind::Invalid, message)
-                .with_source(io::Error::other(source))
+            JournalError::new(JournalErrorKind::Invalid, message).with_source(io::Error::other(source))
         };
         let http = http().map_err(invalid)?;
         let uri = address.parse::<http::Uri>().map_err(|error| invalid(error.into()))?;
@@ -118,7 +117,8 @@ impl RequestExecutor for Http {
     type Error = io::Error;
 
     async fn execute(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, io::Error> {
-        let mut answer = self.0.execute(request.try_into().map_err(io::Error::other)?).await.map_err(io::Error::other)?;
+        let mut answer =
+            self.0.execute(request.try_into().map_err(io::Error::other)?).await.map_err(io::Error::other)?;
         let mut response = http::Response::new(Bytes::new());
         (*response.status_mut(), *response.headers_mut()) = (answer.status(), std::mem::take(answer.headers_mut()));
         *response.body_mut() = answer.bytes().await.map_err(io::Error::other)?;

@@ -2,7 +2,7 @@
 
 #![doc = include_str!("../README.md")]
 
-mod at_work;
+mod drive_locks;
 mod ingress;
 mod session;
 

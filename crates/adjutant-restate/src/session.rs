@@ -14,7 +14,7 @@ use adjutant_fleet::{Ended, drive};
 use adjutant_tool::Cancel;
 use restate_sdk::prelude::*;
 
-use crate::at_work::AtWork;
+use crate::drive_locks::DriveLocks;
 
 /// Makes the agent of a session.
 type MakeAgent = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
@@ -31,7 +31,7 @@ pub struct SessionService {
 struct Driver {
     journal: Arc<dyn DueWork>,
     agents: Arc<MakeAgent>,
-    at_work: AtWork,
+    locks: DriveLocks,
 }
 
 impl SessionService {
@@ -43,7 +43,7 @@ impl SessionService {
         agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
     ) -> Self {
         let (journal, agents) = (Arc::new(journal), Arc::new(agents));
-        Self { driver: Arc::new(Driver { journal, agents, at_work: AtWork::default() }) }
+        Self { driver: Arc::new(Driver { journal, agents, locks: DriveLocks::default() }) }
     }
 
     /// Answers the calls of a Restate server until told to stop; those at work have 10 s then, and what is left of them is given
@@ -124,11 +124,11 @@ const CANCELLED: u16 = 409;
 impl Driver {
     /// Drives a session on a task of its own: the future here ends with the connection of the server.
     async fn stretch(self: Arc<Self>, log: LogId) -> HandlerResult<Json<Work>> {
-        let turn = self.at_work.turn(&log).await;
+        let lock = self.locks.lock(&log).await;
         let driver = Arc::clone(&self);
         let task = tokio::spawn(async move {
             let left = driver.drive(log).await;
-            drop(turn);
+            drop(lock);
             left
         });
         task.await.map_err(|error| TerminalError::new(format!("the drive of a session ended: {error}")))?.map(Json)
@@ -180,7 +180,7 @@ impl Driver {
     /// Fences what is at work here: what it writes on its way out is not heard any more.
     async fn give_up(&self) {
         let thief = Owner { takes_over: true, ..Owner::default() };
-        for log in self.at_work.names() {
+        for log in self.locks.names() {
             if let Err(error) = self.journal.own(&log, &thief).await {
                 tracing::warn!(%error, %log, "a session at work could not be given up");
             }

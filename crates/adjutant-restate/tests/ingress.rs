@@ -40,7 +40,9 @@ async fn serve(answers: &'static [(u16, &'static str)]) -> (Ingress, Heads) {
 
 /// The value of a header.
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines().find_map(|line| line.split_once(": ").filter(|(known, _)| known.eq_ignore_ascii_case(name))).map(|it| it.1)
+    head.lines()
+        .find_map(|line| line.split_once(": ").filter(|(known, _)| known.eq_ignore_ascii_case(name)))
+        .map(|it| it.1)
 }
 
 #[tokio::test]

@@ -12,24 +12,24 @@ use tokio::sync::OwnedMutexGuard;
 ///
 /// An attempt of the server ends with its connection, and what it began goes on; the next attempt waits for that.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AtWork(Arc<Mutex<HashMap<LogId, Arc<tokio::sync::Mutex<()>>>>>);
+pub(crate) struct DriveLocks(Arc<Mutex<HashMap<LogId, Arc<tokio::sync::Mutex<()>>>>>);
 
 /// The right to drive a session here.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    at_work: AtWork,
+pub(crate) struct DriveLock {
+    locks: DriveLocks,
     log: LogId,
     held: Option<OwnedMutexGuard<()>>,
 }
 
-impl AtWork {
+impl DriveLocks {
     /// Waits until nothing here drives the session.
-    pub(crate) async fn turn(&self, log: &LogId) -> Turn {
+    pub(crate) async fn lock(&self, log: &LogId) -> DriveLock {
         let one = Arc::clone(self.all().entry(log.clone()).or_default());
         // From here on, whoever gives up sees to the entry.
-        let mut turn = Turn { at_work: self.clone(), log: log.clone(), held: None };
-        turn.held = Some(one.lock_owned().await);
-        turn
+        let mut lock = DriveLock { locks: self.clone(), log: log.clone(), held: None };
+        lock.held = Some(one.lock_owned().await);
+        lock
     }
 
     /// The sessions that are driven here now.
@@ -42,9 +42,9 @@ impl AtWork {
     }
 }
 
-impl Drop for Turn {
+impl Drop for DriveLock {
     fn drop(&mut self) {
-        let mut all = self.at_work.all();
+        let mut all = self.locks.all();
         drop(self.held.take());
         // Those who wait have it too.
         if all.get(&self.log).is_some_and(|one| Arc::strong_count(one) == 1) {
