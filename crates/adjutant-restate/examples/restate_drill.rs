@@ -39,7 +39,7 @@ const READY: Duration = Duration::from_secs(60);
 /// How long sessions may take to go on, beside what the drill of workers grants.
 const GOES_ON: Duration = Duration::from_secs(15);
 /// The pause between two rounds of answers.
-const ROUND: Duration = Duration::from_millis(200);
+const ROUND: Duration = Duration::from_millis(600);
 /// The lease of a log on PostgreSQL.
 const LEASE: Duration = Duration::from_secs(15);
 
@@ -155,7 +155,7 @@ impl<'a> Stage<'a> {
             ingress.say(id, Post::Message { lane: Lane::FollowUp, content }).await?;
         }
         // As many a round that the last ones are answered when the last kills are done.
-        let each = self.drill.sessions * 200 / (self.drill.kills.max(1) * 3_000) + 1;
+        let each = self.drill.sessions * 600 / (self.drill.kills.max(1) * 3_000) + 1;
         let mut killing = std::pin::pin!(self.kill(rng, server, service));
         let mut over = None;
         loop {
@@ -170,7 +170,7 @@ impl<'a> Stage<'a> {
         Ok(format!("{told}: {survived:?}"))
     }
 
-    /// Kills service, server or both, again and again; which services were killed and when, and what is left running.
+    /// Kills the service, both or the server, again and again; which services were killed and when, and what is left running.
     async fn kill(
         &self,
         rng: &mut Rng,
@@ -180,19 +180,19 @@ impl<'a> Stage<'a> {
         let (mut killed, mut servers, mut slowest) = (Vec::new(), 0, Duration::ZERO);
         for _ in 0..self.drill.kills {
             tokio::time::sleep(Duration::from_millis(rng.below(KILLS.0))).await;
-            let (at, which) = (Instant::now(), rng.below(3));
-            if which != 1 {
+            let (at, which) = (Instant::now(), rng.below(4));
+            if which < 2 {
                 killed.push((service.0.id(), now_ms()));
                 service.kill();
             }
-            if which != 0 {
+            if which > 0 {
                 server.kill();
             }
             tokio::time::sleep(KILLS.1).await;
-            if which != 1 {
+            if which < 2 {
                 service = self.work()?;
             }
-            if which != 0 {
+            if which > 0 {
                 servers += 1;
                 server = self.serve()?;
                 self.ready(1, "/restate/health").await?;
