@@ -12,8 +12,10 @@ mod fuzz;
 mod mcp_conformance;
 mod metadata;
 mod models;
+mod npm;
 mod programs;
 mod release;
+mod restate;
 mod scan;
 mod tidy;
 
@@ -32,6 +34,7 @@ usage: cargo xtask <command>
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
   mcp-conformance     the official conformance suite of the Model Context Protocol, from npm; or one side: client, server
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
+  restate [ARGS]      sessions under a Restate server from npm, both killed at any moment; sqlite or postgres, --sessions N --kills N --seed X
   release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";
 
 /// Why a command did not succeed.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["mcp-conformance", rest @ ..] => mcp_conformance::run(rest),
         ["models", rest @ ..] => models::run(rest),
+        ["restate", rest @ ..] => restate::run(rest),
         ["release", rest @ ..] => release::run(rest),
         _ => Err(Failure::Usage(format!("unknown command: `{}`", arguments.join(" ")))),
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant::{
     Cancel,
-    agent::{DueWork, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Owner, Pause, Post, Seq, Work},
+    agent::{DueWork, Lane, LogId, LogInfo, LogQuery, Pause, Post, Seq, Waker, Work},
     fleet::Fleet as Workers,
     llm::{Entry, UserMessage},
     runtime::{Credentials, Engine, Lead, Overrides, TrustStore},
@@ -129,15 +129,7 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
     let store = Store::open(&args.at).await?;
     let (due, log) = (due_work(&store)?, LogId::from(args.name.as_str()));
     let content = Entry::from(UserMessage::text(args.text.as_str()));
-    let said = || Post::Message { lane: Lane::FollowUp, content: content.clone() };
-    match due.post(&log, said()).await {
-        Err(error) if error.kind == JournalErrorKind::Missing => {
-            // Somebody else may make it at the same time: then it is there as well.
-            drop(due.own(&log, &Owner::default()).await);
-            due.post(&log, said()).await.map_err(|error| of_journal(&error))?;
-        }
-        posted => drop(posted.map_err(|error| of_journal(&error))?),
-    }
+    due.say(&log, Post::Message { lane: Lane::FollowUp, content }).await.map_err(|error| of_journal(&error))?;
     store.settle(&log).await;
     tell(&format!("a worker hears it: `adjutant sessions show {}{}`", plain::word(&args.name), store.option()));
     Ok(Exit::Finished)

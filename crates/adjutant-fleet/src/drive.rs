@@ -8,10 +8,11 @@ use adjutant_agent::{
 
 use crate::status::Ended;
 
-/// Drives a session that was taken for this owner.
+/// Drives a session that was taken for this owner until its run parks or ends; for engines that take sessions by other means
+/// than a [`Fleet`](crate::Fleet).
 ///
 /// Cancel: the run is cancelled; fence the log before, so that nothing of that is recorded.
-pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
+pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
     let DueLog { info, newest_post, log } = due;
     let name = info.log.clone();
     let agent = agent.journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>).session(name.clone());
@@ -38,7 +39,7 @@ pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog,
         // The storage may be there again soon: the session stays due.
         Err(error) if error.journal_error().is_some_and(JournalError::is_retryable) => {
             tracing::warn!(%error, log = %name, "a session could not be worked on now");
-            Ended::Failed
+            Ended::Failed(first_line(&error).into())
         }
         Err(error) => {
             tracing::warn!(%error, log = %name, "a session could not be worked on, and is set aside");
@@ -52,7 +53,7 @@ pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, log: &adjutant_agent::
     if let Err(error) = journal.set_aside(log, why).await {
         tracing::warn!(%error, %log, "a session could not be set aside");
     }
-    Ended::Failed
+    Ended::Aside(why.into())
 }
 
 /// Goes on with the run that is open, or begins one with what was posted.

@@ -7,5 +7,6 @@ mod fleet;
 mod gauges;
 mod status;
 
+pub use drive::drive;
 pub use fleet::Fleet;
-pub use status::FleetStatus;
+pub use status::{Ended, FleetStatus};

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, DueWork, Flush, Journal, Lane, LogId, MemoryJournal, Owner, Post, Seq, Work};
+use adjutant_agent::{Agent, DueWork, Flush, Journal, Lane, LogId, MemoryJournal, Owner, Post, Seq, Waker, Work};
 use adjutant_fleet::{Fleet, FleetStatus};
 use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Approval, CallContext, Cancel, Replay, ToolSpec, tool_fn};
@@ -18,12 +18,8 @@ use tokio::task::JoinHandle;
 
 /// Says something to a session, which is made if there is none.
 async fn post(journal: &MemoryJournal, log: &str, text: &str) {
-    let log = LogId::from(log);
-    if journal.info(&log).await.is_err() {
-        drop(journal.own(&log, &Owner::default()).await.expect("it is made"));
-    }
     let content = Entry::User(UserMessage::text(text));
-    journal.post(&log, Post::Message { lane: Lane::FollowUp, content }).await.expect("it is posted");
+    journal.say(&log.into(), Post::Message { lane: Lane::FollowUp, content }).await.expect("it is said");
 }
 
 /// Runs a worker until something holds.

@@ -16,7 +16,7 @@ use adjutant::{
 };
 use adjutant_testing::PostgresServer;
 
-use super::{DONE, EFFECTS, STEPS};
+use super::{ASKED, DONE, EFFECTS, STEPS};
 use crate::kill::{Place, Rng};
 
 /// The longest time between two kills.
@@ -45,6 +45,8 @@ pub struct Drill<'a> {
     pub kills: usize,
     /// How long a log belongs to a worker that is gone.
     pub lease: Duration,
+    /// True if a step of each session waits for an approval.
+    pub asks: bool,
 }
 
 /// What came of a drill.
@@ -81,6 +83,14 @@ impl Drill<'_> {
         self.check(&journal, &ids, &killed).await
     }
 
+    /// Opens the journal of the sessions.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being opened, in words.
+    pub async fn open(&self) -> Result<Arc<dyn DueWork>, String> {
+        due_work(&self.place, self.lease).await
+    }
+
     fn start(&self) -> Result<Worker, String> {
         let mut command = Command::new(&self.program);
         command.arg("worker").arg(self.place.to_string()).arg(self.lease.as_millis().to_string()).arg(&self.files);
@@ -103,11 +113,20 @@ impl Drill<'_> {
             killed.push((workers[at].0.id(), now_ms()));
             workers[at] = self.start()?;
         }
-        let (began, journal) = (Instant::now(), due_work(&self.place, self.lease).await?);
+        self.end().await?;
+        Ok(killed)
+    }
+
+    /// Waits until every session has ended.
+    ///
+    /// # Errors
+    /// Some have not after two minutes, in words.
+    pub async fn end(&self) -> Result<(), String> {
+        let (began, journal) = (Instant::now(), self.open().await?);
         loop {
             let left = journal.backlog().await.map_err(told)?;
             if (left.due, left.at_work, left.parked) == (0, 0, 0) {
-                return Ok(killed);
+                return Ok(());
             }
             if began.elapsed() > PATIENCE {
                 return Err(format!("not everything came to its end: {left:?}"));
@@ -116,7 +135,11 @@ impl Drill<'_> {
         }
     }
 
-    async fn check(
+    /// Looks at every log, and at what was done; `killed` has the processes and the times, in milliseconds since 1970-01-01 UTC.
+    ///
+    /// # Errors
+    /// The first promise that was broken, in words.
+    pub async fn check(
         &self,
         journal: &Arc<dyn DueWork>,
         ids: &[LogId],
@@ -173,9 +196,14 @@ impl Drill<'_> {
         killed: &[(u32, u128)],
         survived: &mut Survived,
     ) -> Result<(), String> {
-        let steps: Vec<&(u32, u128)> = (0..STEPS).filter_map(|step| done.get(&(id.0.to_string(), step))).collect();
+        let steps = (0..STEPS).filter_map(|step| Some((step, done.get(&(id.0.to_string(), step))?)));
+        let steps: Vec<(usize, &(u32, u128))> = steps.collect();
         for pair in steps.windows(2) {
-            let [(before, _), (after, at)] = pair else { continue };
+            let [(first, (before, _)), (second, (after, at))] = pair else { continue };
+            // Between these, it waited for a person.
+            if self.asks && (*first < ASKED && *second >= ASKED) {
+                continue;
+            }
             let Some((_, killed_at)) = killed.iter().find(|(pid, _)| pid == before).filter(|_| before != after) else {
                 continue;
             };
@@ -199,7 +227,8 @@ pub(crate) async fn due_work(place: &Place, lease: Duration) -> Result<Arc<dyn D
     })
 }
 
-fn now_ms() -> u128 {
+/// The time, in milliseconds since 1970-01-01 UTC.
+pub fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
 }
 

@@ -14,11 +14,11 @@ use adjutant::{
     fleet::Fleet,
     llm::{CallResult, Entry, Request, Script, ScriptedModel},
     store::{Postgres, Sqlite},
-    tools::{CallContext, ToolError, ToolSpec, tool_fn},
+    tools::{Approval, CallContext, ToolError, ToolSpec, tool_fn},
 };
 use serde_json::{Value, json};
 
-use super::{DONE, EFFECTS, STEPS};
+use super::{ASKED, DONE, EFFECTS, STEPS};
 use crate::kill::Place;
 
 /// How long a step takes before and after it is done.
@@ -34,8 +34,7 @@ pub async fn worker(
     files: &Path,
     concurrency: usize,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let effects = Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?);
-    drive(place, lease, concurrency, move |info| Ok(agent(&info.log.0, &effects))).await
+    drive(place, lease, concurrency, agents(files, Approval::Never)?).await
 }
 
 /// Drives the sessions at a place by the agents that are made for them.
@@ -74,12 +73,24 @@ async fn fleet(
     Fleet::new(journal, agents).concurrency(concurrency).run(stop).await
 }
 
-fn agent(session: &str, effects: &Arc<File>) -> Agent {
+/// The agents of sessions, with the approval that a step of each needs.
+///
+/// # Errors
+/// The file that tells what they did cannot be written.
+pub fn agents(
+    files: &Path,
+    approval: Approval,
+) -> std::io::Result<impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static> {
+    let effects = Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?);
+    Ok(move |info: &LogInfo| Ok(agent(&info.log.0, &effects, approval)))
+}
+
+fn agent(session: &str, effects: &Arc<File>, approval: Approval) -> Agent {
     let scripts = (0..=STEPS * 2).map(|_| Script::from_fn(next));
-    let (effects, session) = (Arc::clone(effects), Arc::<str>::from(session));
     let schema = json!({"type": "object", "properties": {"step": {"type": "integer"}}, "required": ["step"]});
-    let spec = ToolSpec { replay: Replay::Once, ..ToolSpec::new("pay", "Pays a step.", schema) };
-    let pay = tool_fn(spec, move |args: Value, _: CallContext| {
+    let spec = |name| ToolSpec { replay: Replay::Once, ..ToolSpec::new(name, "Pays a step.", schema.clone()) };
+    let (effects, session) = (Arc::clone(effects), Arc::<str>::from(session));
+    let pay = move |args: Value, _: CallContext| {
         let (effects, session) = (Arc::clone(&effects), Arc::clone(&session));
         async move {
             tokio::time::sleep(WORK).await;
@@ -87,14 +98,16 @@ fn agent(session: &str, effects: &Arc<File>) -> Agent {
             tokio::time::sleep(WORK).await;
             Ok(CallResult::ok(format!("paid {}", args["step"])))
         }
-    });
-    Agent::new(ScriptedModel::new(scripts)).limits(Limits { max_turns: Some(100), ..Limits::default() }).tool(pay)
+    };
+    let agent = Agent::new(ScriptedModel::new(scripts)).limits(Limits { max_turns: Some(100), ..Limits::default() });
+    agent.tool(tool_fn(spec("pay"), pay.clone())).tool(tool_fn(ToolSpec { approval, ..spec("pay_much") }, pay))
 }
 
 /// What the model says: by what was said before, in whichever process.
 fn next(request: &Request) -> Script {
     let step = request.entries.iter().filter(|stored| matches!(stored.entry, Entry::Turn(_))).count();
-    if step < STEPS { Script::new().call("pay", json!({"step": step})) } else { Script::new().text(DONE) }
+    let tool = if step == ASKED { "pay_much" } else { "pay" };
+    if step < STEPS { Script::new().call(tool, json!({"step": step})) } else { Script::new().text(DONE) }
 }
 
 /// One line, written at once: a process that is killed has written it or not.
