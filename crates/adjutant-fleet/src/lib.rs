@@ -2,9 +2,11 @@
 
 #![doc = include_str!("../README.md")]
 
+mod children;
 mod drive;
 mod fleet;
 mod status;
 
+pub use children::FleetPlacement;
 pub use fleet::Fleet;
 pub use status::FleetStatus;
