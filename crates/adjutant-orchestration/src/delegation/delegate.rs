@@ -78,12 +78,14 @@ async fn delegate(
     let spawn = cx.get::<dyn Spawn>();
     let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
+    let shares = u32::try_from(orders.len()).unwrap_or(u32::MAX);
     let tasks: Vec<DelegatedTask> = orders
         .into_iter()
         .zip(&planned)
         .enumerate()
         .map(|(at, (order, planned))| DelegatedTask {
             at,
+            shares,
             cx: cx.clone(),
             shared: Arc::clone(shared),
             place: place.clone(),

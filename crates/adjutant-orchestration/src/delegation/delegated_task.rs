@@ -25,6 +25,8 @@ const MAX_PROGRESS_CHARS: usize = 500;
 pub(super) struct DelegatedTask {
     /// Its place among the tasks of the call.
     pub(super) at: usize,
+    /// The number of them: what one may use is shared among them.
+    pub(super) shares: u32,
     pub(super) cx: CallContext,
     pub(super) shared: Arc<DelegationShared>,
     pub(super) place: DelegationLevel,
