@@ -167,7 +167,7 @@ impl Budget {
         self.tree().left(self.node.id)
     }
 
-    /// Holds a share of what is left, one of so many, here and above; gives what may be spent of it one level below.
+    /// Holds all that is left, here and above; gives the part of it that each of so many may spend one level below.
     pub(crate) fn lend(&self, shares: u32) -> (Caps, Spend) {
         let mut tree = self.tree();
         let (left, shares) = (tree.left(self.node.id), u64::from(shares.max(1)));
@@ -181,8 +181,8 @@ impl Budget {
             agents: None,
             ..left
         };
-        tree.hold(self.node.id, all_of(lent));
-        (lent, all_of(lent))
+        tree.hold(self.node.id, all_of(left));
+        (lent, all_of(left))
     }
 
     /// Holds what an agent in another session may spend.

@@ -34,6 +34,17 @@ pub trait Placement: Send + Sync {
     async fn stop(&self, child: &LogId) -> Result<(), ToolError>;
 }
 
+#[async_trait]
+impl<P: Placement + ?Sized> Placement for Arc<P> {
+    async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError> {
+        (**self).begin(order).await
+    }
+
+    async fn stop(&self, child: &LogId) -> Result<(), ToolError> {
+        (**self).stop(child).await
+    }
+}
+
 /// An order for a child, as it stands in the first record of its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildOrder {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{
     Agent, ChildLink, ChildRole, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, LogInfo, Outcome,
-    Owner, RunBuilder, Work,
+    Owner, Post, PostNo, RunBuilder, Work,
 };
 use adjutant_tool::Cancel;
 
@@ -75,6 +75,11 @@ async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owne
         }
         as_told(agent.resume(Vec::new())).await
     } else if info.work != Some(Work::Open) {
+        let posted = journal.posted(log, PostNo(0)).await?;
+        if !posted.iter().any(|posted| matches!(posted.post, Post::Message { .. })) {
+            // What is there may go on, but nobody wishes that.
+            return Err(Error::Prompt("nothing was said"));
+        }
         as_told(agent.run(Continue)).await
     } else if children::report(journal, log).await?.is_some() {
         // It has ended, and nobody was told.
@@ -103,16 +108,17 @@ async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owne
         is_answered = true;
         worked = as_told(agent.resume(answers)).await;
     }
-    let outcome = worked?.outcome;
-    match outcome {
-        Outcome::Paused { .. } => {}
-        Outcome::Finished { .. } => {}
-        _ => children::stop_all(journal, log).await?,
+    let Some(outcome) = worked.as_ref().map_or_else(Error::result, Some).map(|result| result.outcome.clone()) else {
+        return worked.map(|result| Some(result.outcome));
+    };
+    if !matches!(outcome, Outcome::Paused { .. } | Outcome::Finished { .. }) {
+        children::stop_all(journal, log).await?;
     }
     if is_child && !matches!(outcome, Outcome::Paused { .. }) {
-        children::tell(journal, log, owner).await?;
+        // Its parent hears how it failed, if it did.
+        return children::tell(journal, log, owner).await.map(|()| Some(outcome)).map_err(Error::from);
     }
-    Ok(Some(outcome))
+    worked.map(|result| Some(result.outcome))
 }
 
 fn is_taken(error: &Error) -> bool {

@@ -21,7 +21,7 @@ mod tooling;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use adjutant_agent::Sessions;
+use adjutant_agent::{Agent, LogInfo, Sessions};
 use adjutant_llm::{Model, Options};
 
 pub use builder::EngineBuilder;
@@ -59,6 +59,7 @@ pub struct Engine {
     resolved: Arc<Resolved>,
     workspace: Workspace,
     prompter: LocalPrompter,
+    agents: Arc<agents::Agents>,
 }
 
 impl Engine {
@@ -101,6 +102,14 @@ impl Engine {
     /// `Invalid` if the name is none.
     pub fn lead(&self, session: &str) -> Result<Lead, Error> {
         (self.prompter.asked().lead)(session)
+    }
+
+    /// The agent of a session in which one was ordered `on: fleet`; `None` if the session is no such child.
+    ///
+    /// # Errors
+    /// `Config` if the manifest has no such agent.
+    pub fn child(&self, info: &LogInfo) -> Option<Result<Agent, Error>> {
+        self.agents.child(info)
     }
 
     /// The model of the agent that is spoken to, for objects by a schema.

@@ -39,7 +39,7 @@ use serde_json::Value;
 pub use access::{Access, Approval, ApprovalRule, RulesSpec};
 pub(crate) use agent::PREFIXED;
 pub use agent::{
-    AgentSpec, Compaction, ContextSpec, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
+    AgentSpec, Compaction, ContextSpec, DelegationPlace, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
     ReflectionSpec, TeamSpec,
 };
 pub use amount::{Bytes, Span};

@@ -34,12 +34,12 @@ pub struct RunLine {
     deadline_ms: Option<u64>,
 }
 
-/// A share of what a run may use: it counts as used until this is dropped, or as long as a call waits for a
-/// [`ChildLink`](crate::ChildLink) that names it.
+/// What a run may use, lent to others. It counts as used until this is dropped, and the part of each as long as a call waits
+/// for the [`ChildLink`](crate::ChildLink) that names it.
 #[derive(Debug)]
 #[must_use = "what is lent is given back when this is dropped"]
 pub struct Loan {
-    /// The most that may be used of each.
+    /// The most that each of them may use.
     pub caps: Caps,
     held: Option<(Budget, Spend)>,
 }
@@ -78,7 +78,7 @@ impl RunLine {
         self.budget.as_ref().map_or(until, |budget| budget.left().within(until))
     }
 
-    /// Lends a share of what is left, one of so many, to an agent in a session of its own, one level below this one.
+    /// Lends all that is left, in equal parts, to so many agents in sessions of their own, one level below this one.
     ///
     /// # Errors
     /// `Denied` if nothing is left of some limit.

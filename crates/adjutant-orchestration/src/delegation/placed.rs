@@ -6,11 +6,11 @@ use std::{
 };
 
 use adjutant_agent::{
-    ChildLink, ChildOrder, ChildReport, ChildRole, Digest, LogId, PauseId, Placement, RunLine, RunResult, Verdict,
+    Caps, ChildLink, ChildOrder, ChildReport, ChildRole, Digest, Loan, LogId, PauseId, Placement, RunLine, RunResult, Verdict,
     points::{SubagentStarted, SubagentStopped},
 };
 use adjutant_llm::{CallId, Entry, ThreadId};
-use adjutant_tool::{Answer, Ask, AskKind, Identity, Noted, ToolError, ToolErrorKind};
+use adjutant_tool::{Answer, Ask, AskKind, CallContext, Identity, Noted, ToolError, ToolErrorKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,17 +23,22 @@ const MAX_LOOKS: u32 = 10;
 /// How many digits of a digest the name of a session holds.
 const MAX_DIGITS: usize = 16;
 
+/// Lends what is left to so many tasks, until the log says that they have it: the pauses of the call name it.
+pub(super) async fn lend(cx: &CallContext, tasks: usize, loan: &Mutex<Option<Loan>>) -> Result<Caps, ToolError> {
+    let lent = RunLine::of(cx)?.lend(u32::try_from(tasks).unwrap_or(u32::MAX))?;
+    let caps = lent.caps;
+    *loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(lent);
+    Ok(caps)
+}
+
 impl TaskRun<'_> {
     /// Lets the agent work in a session of its own.
     pub(super) async fn elsewhere(&self, placement: &Arc<dyn Placement>) -> Result<RunResult, ToolError> {
         let (cx, key) = (&self.task.cx, format!("placed.{}", self.key()));
-        let (line, loan) = (RunLine::of(cx)?, Mutex::new(None));
+        let line = RunLine::of(cx)?;
         let link = settled(cx, &key, |_| async {
-            // Held until the log says so: the pause names it.
-            let lent = line.lend(self.task.shares)?;
-            let order = self.order(&line, &key, lent.caps).await?;
-            *loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(lent);
-            placement.begin(order).await
+            let caps = self.task.lent.clone().transpose()?.unwrap_or_default();
+            placement.begin(self.order(&line, &key, caps).await?).await
         });
         let link = link.await?;
         let ChildReport { result, tally } = self.report(&**placement, &link, &key).await?;
@@ -49,7 +54,7 @@ impl TaskRun<'_> {
     }
 
     /// The order for the agent, if the hooks of those above let it begin.
-    async fn order(&self, line: &RunLine, key: &str, caps: adjutant_agent::Caps) -> Result<ChildOrder, ToolError> {
+    async fn order(&self, line: &RunLine, key: &str, caps: Caps) -> Result<ChildOrder, ToolError> {
         let (cx, turn) = (&self.task.cx, self.turn);
         let profile = self.task.shared.registry.get(&turn.config);
         let profile = profile.ok_or_else(|| ToolError::failed(format!("there is no agent {:?} any more", turn.config)))?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use adjutant_agent::{Middleware, Sessions};
+use adjutant_agent::{Middleware, Placement, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
 use adjutant_providers::{Origin, Provider};
 use adjutant_skills::Skills;
@@ -43,6 +43,7 @@ pub struct EngineBuilder {
     store: Option<Store>,
     skills: Option<Skills>,
     holder: Option<ProgramHolder>,
+    placement: Option<Arc<dyn Placement>>,
 }
 
 impl EngineBuilder {
@@ -58,6 +59,7 @@ impl EngineBuilder {
             store: None,
             skills: None,
             holder: None,
+            placement: None,
         }
     }
 
@@ -108,6 +110,13 @@ impl EngineBuilder {
     #[cfg(all(feature = "shell", target_os = "linux"))]
     pub fn sandbox(self, sandbox: adjutant_toolkit::Sandbox) -> Self {
         Self { holder: Some(ProgramHolder(sandbox)), ..self }
+    }
+
+    /// Sets where agents work whose tasks are given `on: fleet`: without it, a manifest that says so is refused.
+    ///
+    /// Whoever drives the sessions of these agents makes them with [`Engine::child`].
+    pub fn placement(self, placement: impl Placement + 'static) -> Self {
+        Self { placement: Some(Arc::new(placement)), ..self }
     }
 
     /// Adds a toolbox that the manifest may name, in the place of one of that name.
@@ -173,6 +182,7 @@ impl EngineBuilder {
             middleware,
             skills: self.skills,
             holder: self.holder,
+            placement: self.placement,
             // A variable of a server may be any word.
             secrets: credentials.iter().map(|(_, value)| value).filter(|it| it.len() >= 6).map(Arc::from).collect(),
         };
@@ -219,7 +229,7 @@ impl EngineBuilder {
             rules,
             kept_rules: KeptRules::of(&workspace),
         });
-        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
+        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, agents })
     }
 
     /// True if anything is kept, read or run in the workspace.
