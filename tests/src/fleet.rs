@@ -8,6 +8,8 @@ pub use worker::worker;
 
 /// How many steps each session has.
 const STEPS: usize = 6;
+/// The step that is given to an agent in a session of its own.
+const GIVEN: usize = 3;
 /// What a session says at its end.
 const DONE: &str = "All is paid.";
 /// The file in which workers write what they do.

@@ -10,15 +10,16 @@ use std::{
 
 use adjutant::{
     Agent, Cancel, Replay,
-    agent::{Limits, LogInfo},
-    fleet::Fleet,
+    agent::{DueWork, Limits, LogInfo},
+    fleet::{Fleet, FleetPlacement},
     llm::{CallResult, Entry, Request, Script, ScriptedModel},
+    orchestration::{Delegation, Profile, Registry},
     store::{Postgres, Sqlite},
     tools::{CallContext, ToolError, ToolSpec, tool_fn},
 };
 use serde_json::{Value, json};
 
-use super::{DONE, EFFECTS, STEPS};
+use super::{DONE, EFFECTS, GIVEN, STEPS};
 use crate::kill::Place;
 
 /// How long a step takes before and after it is done.
@@ -35,10 +36,9 @@ pub async fn worker(
     concurrency: usize,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let effects = Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?);
-    let agents = move |info: &LogInfo| Ok(agent(&info.log.0, &effects));
     let stop = Cancel::new();
     match place {
-        Place::Sqlite(path) => fleet(Sqlite::open(path)?.journal(), agents, (concurrency, stop)).await?,
+        Place::Sqlite(path) => fleet(Sqlite::open(path)?.journal(), effects, (concurrency, stop)).await?,
         Place::Postgres(url) => {
             // The server may be about to start again.
             let store = loop {
@@ -47,7 +47,7 @@ pub async fn worker(
                     Err(_) => tokio::time::sleep(WORK * 10).await,
                 }
             };
-            fleet(store.journal(), agents, (concurrency, stop)).await?;
+            fleet(store.journal(), effects, (concurrency, stop)).await?;
         }
         Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".into()),
     }
@@ -55,23 +55,38 @@ pub async fn worker(
 }
 
 async fn fleet(
-    journal: impl adjutant::agent::DueWork + 'static,
-    agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
+    journal: impl DueWork + Clone + 'static,
+    effects: Arc<File>,
     (concurrency, stop): (usize, Cancel),
 ) -> Result<(), adjutant::agent::JournalError> {
+    let registry = Registry::new();
+    let of_payer = Arc::clone(&effects);
+    registry.register(Profile::new("payer", "Pays a step."), move || agent(payer, &of_payer));
+    let delegation = Delegation::new(registry).on(FleetPlacement::new(journal.clone()));
+    let agents = move |info: &LogInfo| match delegation.child(info) {
+        Some(child) => child.map_err(|error| error.to_string()),
+        None => {
+            let session = Arc::clone(&info.log.0);
+            Ok(delegation.install(agent(move |request| next(&session, request), &effects)))
+        }
+    };
     Fleet::new(journal, agents).concurrency(concurrency).run(stop).await
 }
 
-fn agent(session: &str, effects: &Arc<File>) -> Agent {
-    let scripts = (0..=STEPS * 2).map(|_| Script::from_fn(next));
-    let (effects, session) = (Arc::clone(effects), Arc::<str>::from(session));
-    let schema = json!({"type": "object", "properties": {"step": {"type": "integer"}}, "required": ["step"]});
+fn agent(next: impl Fn(&Request) -> Script + Clone + Send + 'static, effects: &Arc<File>) -> Agent {
+    let scripts = (0..=STEPS * 2).map(|_| Script::from_fn(next.clone()));
+    let effects = Arc::clone(effects);
+    let schema = json!({
+        "type": "object",
+        "properties": {"bill": {"type": "string"}, "step": {"type": "integer"}},
+        "required": ["bill", "step"],
+    });
     let spec = ToolSpec { replay: Replay::Once, ..ToolSpec::new("pay", "Pays a step.", schema) };
     let pay = tool_fn(spec, move |args: Value, _: CallContext| {
-        let (effects, session) = (Arc::clone(&effects), Arc::clone(&session));
+        let effects = Arc::clone(&effects);
         async move {
             tokio::time::sleep(WORK).await;
-            note(&effects, &session, &args["step"])?;
+            note(&effects, args["bill"].as_str().unwrap_or_default(), &args["step"])?;
             tokio::time::sleep(WORK).await;
             Ok(CallResult::ok(format!("paid {}", args["step"])))
         }
@@ -79,10 +94,27 @@ fn agent(session: &str, effects: &Arc<File>) -> Agent {
     Agent::new(ScriptedModel::new(scripts)).limits(Limits { max_turns: Some(100), ..Limits::default() }).tool(pay)
 }
 
+/// What the model of one that was given a step says: it pays, and tells what came of that.
+fn payer(request: &Request) -> Script {
+    match request.entries.iter().last().map(|stored| &stored.entry) {
+        Some(Entry::Turn(turn)) => Script::new().text(turn.results()[0].text()),
+        Some(Entry::User(task)) => {
+            let text = task.text();
+            let (bill, step) = text.rsplit_once(' ').unwrap_or_default();
+            Script::new().call("pay", json!({"bill": bill, "step": step.parse::<usize>().unwrap_or(STEPS)}))
+        }
+        _ => Script::new().text("nothing was said"),
+    }
+}
+
 /// What the model says: by what was said before, in whichever process.
-fn next(request: &Request) -> Script {
+fn next(session: &str, request: &Request) -> Script {
     let step = request.entries.iter().filter(|stored| matches!(stored.entry, Entry::Turn(_))).count();
-    if step < STEPS { Script::new().call("pay", json!({"step": step})) } else { Script::new().text(DONE) }
+    if step == GIVEN {
+        let task = json!({"agent": "payer", "task": format!("{session} {step}"), "context": ""});
+        return Script::new().call("delegate", json!({"tasks": [task]}));
+    }
+    if step < STEPS { Script::new().call("pay", json!({"bill": session, "step": step})) } else { Script::new().text(DONE) }
 }
 
 /// One line, written at once: a process that is killed has written it or not.
