@@ -99,7 +99,7 @@ fn payer(request: &Request) -> Script {
     match request.entries.iter().last().map(|stored| &stored.entry) {
         Some(Entry::Turn(turn)) => Script::new().text(turn.results()[0].text()),
         Some(Entry::User(task)) => {
-            let text = task.text();
+            let text = task.to_text();
             let (bill, step) = text.rsplit_once(' ').unwrap_or_default();
             Script::new().call("pay", json!({"bill": bill, "step": step.parse::<usize>().unwrap_or(STEPS)}))
         }
