@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use adjutant_agent::{
-    Answered, ChildLink, ChildOrder, ChildReport, DueWork, Flush, JournalError, JournalErrorKind, LogId, Outcome, Owner,
-    Pause, Placement, Post, PostNo, Record, Run, RunResult, Seq, SessionMeta, Stamped, Work,
+    Answered, ChildLink, ChildOrder, ChildReport, DueWork, Flush, JournalError, JournalErrorKind, LogId, Outcome,
+    Owner, Pause, Placement, Post, PostNo, Record, Run, RunResult, Seq, SessionMeta, Stamped, Work,
 };
 use adjutant_llm::{Block, CallResult, SystemWorld, Terminate, ThreadId, World};
 use adjutant_tool::{Answer, Identity, ToolError};
@@ -48,7 +48,8 @@ impl Placement for FleetPlacement {
     }
 
     async fn stop(&self, child: &LogId) -> Result<(), ToolError> {
-        let failed = |error| ToolError::failed("the agent on another worker could not be asked to stop").with_source(error);
+        let failed =
+            |error| ToolError::failed("the agent on another worker could not be asked to stop").with_source(error);
         stop(&*self.journal, child).await.map_err(failed)
     }
 }
@@ -160,7 +161,9 @@ async fn post(journal: &dyn DueWork, order: ChildOrder, answer: Answer) -> Resul
     let ChildOrder { session, parent, pause, .. } = order;
     match journal.post(&parent, Post::Answer { pause, answer, shown: None }).await {
         // It looks by itself later.
-        Err(error) if !error.is_retryable() => tracing::warn!(%error, log = %session, "nobody hears what came of a child"),
+        Err(error) if !error.is_retryable() => {
+            tracing::warn!(%error, log = %session, "nobody hears what came of a child")
+        }
         posted => drop(posted?),
     }
     Ok(())

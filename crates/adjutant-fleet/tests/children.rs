@@ -82,7 +82,8 @@ impl Stage {
         let (registry, coder) = (Registry::new(), Arc::clone(&self.coder));
         let (hangs, looks) = (Arc::clone(&self.hangs), Arc::clone(&self.looks));
         registry.register(Profile::new("coder", "Writes code.").max_depth(1), move || {
-            let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({ "type": "object" })) };
+            let spec =
+                ToolSpec { replay: Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({ "type": "object" })) };
             let (hangs, looks) = (Arc::clone(&hangs), Arc::clone(&looks));
             Agent::new(Arc::clone(&coder)).name("coder").tool(tool_fn(spec, move |_: Value, _| {
                 looks.fetch_add(1, Ordering::Relaxed);
@@ -291,7 +292,11 @@ async fn child_delegates_as_deep_as_it_may() {
         stage.prompt().await;
         let is_nested = may && depth.is_none();
         until(stage.worker(), ended(2 + u64::from(is_nested))).await;
-        assert_eq!((offered(&stage), stage.children().await.len()), (may, 1 + usize::from(is_nested)), "{levels} {depth:?}");
+        assert_eq!(
+            (offered(&stage), stage.children().await.len()),
+            (may, 1 + usize::from(is_nested)),
+            "{levels} {depth:?}"
+        );
     }
 }
 
@@ -307,7 +312,8 @@ async fn call_has_a_result_when_its_child_fails() {
     let stage = Stage::new(1, []);
     stage.prompt().await;
     let agents = stage.agents(FleetPlacement::new(stage.journal.clone()));
-    let lead_only = move |info: &LogInfo| if ChildRole::of(info).is_some() { Err("no coder".into()) } else { agents(info) };
+    let lead_only =
+        move |info: &LogInfo| if ChildRole::of(info).is_some() { Err("no coder".into()) } else { agents(info) };
     until(Fleet::new(stage.journal.clone(), lead_only), ended(1)).await;
     assert!(stage.told().contains("set aside: its agent cannot be made: no coder"), "{}", stage.told());
 

@@ -160,7 +160,8 @@ impl Drill<'_> {
                     let is_done = done.contains_key(&(id.0.to_string(), steps));
                     // What was given to another one is told by its report.
                     let report = result.details[0].get("result").or(result.details[0].get("error"));
-                    let said = report.map_or_else(|| result.text(), |said| said.as_str().unwrap_or_default().to_owned());
+                    let said =
+                        report.map_or_else(|| result.text(), |said| said.as_str().unwrap_or_default().to_owned());
                     if said == format!("paid {steps}") && !is_done {
                         return Err(format!("step {steps} of {id} is told and was not done"));
                     }

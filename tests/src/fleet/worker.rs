@@ -114,7 +114,11 @@ fn next(session: &str, request: &Request) -> Script {
         let task = json!({"agent": "payer", "task": format!("{session} {step}"), "context": ""});
         return Script::new().call("delegate", json!({"tasks": [task]}));
     }
-    if step < STEPS { Script::new().call("pay", json!({"bill": session, "step": step})) } else { Script::new().text(DONE) }
+    if step < STEPS {
+        Script::new().call("pay", json!({"bill": session, "step": step}))
+    } else {
+        Script::new().text(DONE)
+    }
 }
 
 /// One line, written at once: a process that is killed has written it or not.

@@ -138,7 +138,9 @@ impl RunBudget {
 
     /// Holds what an agent in another session may spend, until the call that waits for it has its result.
     fn lend(&mut self, pause: &Pause) {
-        let (Some(budget), Some(link), Some(call)) = (&self.budget, ChildLink::of(pause), pause.call_id()) else { return };
+        let (Some(budget), Some(link), Some(call)) = (&self.budget, ChildLink::of(pause), pause.call_id()) else {
+            return;
+        };
         self.lent.entry((call, link.child)).or_insert_with(|| budget.hold(link.caps));
     }
 

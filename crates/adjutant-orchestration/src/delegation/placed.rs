@@ -6,7 +6,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Caps, ChildLink, ChildOrder, ChildReport, ChildRole, Digest, Loan, LogId, PauseId, Placement, RunLine, RunResult, Verdict,
+    Caps, ChildLink, ChildOrder, ChildReport, ChildRole, Digest, Loan, LogId, PauseId, Placement, RunLine, RunResult,
+    Verdict,
     points::{SubagentStarted, SubagentStopped},
 };
 use adjutant_llm::{CallId, Entry, ThreadId};
@@ -57,7 +58,8 @@ impl TaskRun<'_> {
     async fn order(&self, line: &RunLine, key: &str, caps: Caps) -> Result<ChildOrder, ToolError> {
         let (cx, turn) = (&self.task.cx, self.turn);
         let profile = self.task.shared.registry.get(&turn.config);
-        let profile = profile.ok_or_else(|| ToolError::failed(format!("there is no agent {:?} any more", turn.config)))?;
+        let profile =
+            profile.ok_or_else(|| ToolError::failed(format!("there is no agent {:?} any more", turn.config)))?;
         let outside = || ToolError::failed("tasks are delegated only within a call of a run");
         let parent = cx.get::<LogId>().ok_or_else(outside)?;
         let call: CallId = cx.who.call.ok_or_else(outside)?;

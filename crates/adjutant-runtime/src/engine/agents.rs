@@ -43,7 +43,8 @@ impl Agents {
         let placed = members.values().find(|member| member.spec.delegation.on == DelegationPlace::Fleet);
         if let Some(member) = placed.filter(|_| tooling.placement.is_none()) {
             let name = &member.spec.name;
-            let message = format!("the agent {name} gives tasks `on: fleet`, and no fleet runs it; hint: adjutant worker");
+            let message =
+                format!("the agent {name} gives tasks `on: fleet`, and no fleet runs it; hint: adjutant worker");
             return Err(Error::new(ErrorKind::Config, message));
         }
         let all: Set = members.keys().cloned().collect();
@@ -106,9 +107,7 @@ impl Agents {
             registry.register(member.profile(0), move || agent.clone());
         }
         let made = Delegation::new(registry).child(info)?;
-        Some(made.map_err(|error| {
-            Error::new(ErrorKind::Config, "the manifest has no such agent").with_source(error)
-        }))
+        Some(made.map_err(|error| Error::new(ErrorKind::Config, "the manifest has no such agent").with_source(error)))
     }
 
     /// The agent with the tools to give tasks to others, as deep as it may.

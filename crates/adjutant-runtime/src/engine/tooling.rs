@@ -71,8 +71,19 @@ impl Tooling {
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, servers, peers, middleware, skills, secrets, holder, placement } =
-            given;
+        let Given {
+            workspace,
+            world,
+            effects,
+            toolboxes,
+            servers,
+            peers,
+            middleware,
+            skills,
+            secrets,
+            holder,
+            placement,
+        } = given;
         let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
