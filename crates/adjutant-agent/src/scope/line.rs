@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc};
 
 use adjutant_core::{Caps, Error, Lane, Limit, Record, Spend, Tally};
 use adjutant_llm::{CallId, Entry, NanoUsd, ThreadId, UserMessage};
-use adjutant_tool::{CallContext, Identity, ToolError};
+use adjutant_tool::{CallContext, Identity, ToolError, ToolErrorKind};
 use serde_json::Value;
 
-use super::{KEPT, call};
+use super::KEPT;
 use crate::{
     budget::Budget,
     event_sink::EventSink,
@@ -93,7 +93,8 @@ impl RunLine {
             (left.agents == Some(0), Limit::Agents),
         ];
         if let Some((_, limit)) = over.iter().find(|(is_over, _)| *is_over) {
-            return Err(call::over(limit));
+            let message = format!("no agent can be opened: the limit of {limit} is reached");
+            return Err(ToolError::new(ToolErrorKind::Denied, message));
         }
         let held = self.budget.as_ref().map(|budget| (budget.clone(), budget.lend(shares)));
         let caps = held.as_ref().map_or_else(Caps::default, |(_, (caps, _))| *caps);
