@@ -137,8 +137,8 @@ impl Delegation {
     ///
     /// Each task is a session, in which an agent that [`child`](Delegation::child) makes works by itself; the call waits for all of
     /// them, and the run may park meanwhile. Hooks of those above hear that it begins and ends, and nothing else of it; it is lent
-    /// a share of what the run may use. Tasks of a board, and those whose agents may ask, stay with the agent that delegates, and
-    /// no task is handed on. `max_concurrency` of a profile does not count there.
+    /// a share of what the run may use. A call with a task of a board, or with one whose agent may ask, stays with the agent that
+    /// delegates, and no task is handed on. `max_concurrency` of a profile does not count there.
     #[must_use]
     pub fn on(mut self, placement: impl Placement + 'static) -> Self {
         Arc::make_mut(&mut self.shared).placement = Some(Arc::new(placement));

@@ -79,9 +79,14 @@ async fn delegate(
     let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
     let loan = Mutex::new(None);
+    // What is held or asked while it works needs the agent that delegates beside it, and so do others of its call: what is
+    // lent is not left for them.
+    let stays = |order: &TaskOrder| order.may_ask() || (order.task_id.is_some() && shared.board.is_some());
     let lent = match &shared.placement {
-        Some(_) => Some(settled(cx, "placed", |_| placed::lend(cx, orders.len(), &loan)).await),
-        None => None,
+        Some(_) if !orders.iter().any(stays) => {
+            Some(settled(cx, "placed", |_| placed::lend(cx, orders.len(), &loan)).await)
+        }
+        _ => None,
     };
     let tasks: Vec<DelegatedTask> = orders
         .into_iter()

@@ -43,8 +43,7 @@ impl TaskRun<'_> {
 
     async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<DelegatedEnd, ToolError> {
         let DelegatedTask { shared, place, order, .. } = self.task;
-        // What is held or asked while it works needs the agent that delegates beside it.
-        if let (Some(placement), None, None) = (&shared.placement, guard, &self.task.line) {
+        if let (Some(placement), Some(_)) = (&shared.placement, &self.task.lent) {
             return Ok(DelegatedEnd::Ran(Box::new(self.elsewhere(placement).await)));
         }
         let mut held = std::pin::pin!(hold(guard, self.task.line.as_deref()));
