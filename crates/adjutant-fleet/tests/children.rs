@@ -54,7 +54,7 @@ fn used(tokens: u64) -> Usage {
 }
 
 fn done() -> Script {
-    Script::new().call("task_complete", json!({ "status": "completed", "summary": "It is fixed." })).usage(used(10))
+    Script::new().call("task_complete", json!({ "status": "completed", "summary": "It is fixed." })).usage(used(1_000))
 }
 
 impl Stage {
@@ -261,8 +261,8 @@ async fn children_share_what_is_left_and_what_they_use_counts() {
     }
     let sessions = Sessions::new(Arc::new(stage.journal.clone()));
     let run = sessions.transcript(&"lead".into(), Seq(u64::MAX)).await.expect("it folds");
-    let tally = run.request().tally();
-    assert_eq!((tally.usage.output, tally.requests, tally.tool_calls), (20, 4, 3));
+    let (tally, (own, total)) = (run.request().tally(), run.usage());
+    assert_eq!((total.output - own.output, tally.requests, tally.tool_calls), (2_000, 4, 3));
 }
 
 #[tokio::test(start_paused = true)]
