@@ -153,10 +153,6 @@ const WRONG: &[(&str, &str)] = &[
         "others without depth",
         "name: a\nentry_agent: b\nagents: [{name: b, delegation: {agents: [c], handoffs: 1}}, {name: c}]\n",
     ),
-    (
-        "tasks on a fleet",
-        "name: a\nentry_agent: b\nagents: [{name: b, delegation: {depth: 1, on: fleet, handoffs: 1}}, {name: c, delegation: {on: fleet}}]\n",
-    ),
     ("nobody says what it is for", "name: a\nentry_agent: b\nagents: [{name: b, transfers: [c]}, {name: c}]\n"),
     ("a transfer to nobody", "name: a\nentry_agent: b\nagents: [{name: b, transfers: [b, cc]}, {name: c}]\n"),
     ("a team of nobody", "name: a\nteam: {size: 0}\n"),
