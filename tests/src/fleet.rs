@@ -13,6 +13,8 @@ pub(crate) use worker::drive;
 const STEPS: usize = 6;
 /// The step that waits for an approval, of agents that ask.
 const ASKED: usize = 2;
+/// The step that is given to an agent in a session of its own.
+const GIVEN: usize = 3;
 /// What a session says at its end.
 const DONE: &str = "All is paid.";
 /// The file in which workers write what they do.

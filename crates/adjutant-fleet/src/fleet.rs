@@ -128,10 +128,10 @@ impl Fleet {
         let (journal, status, owner) = (Arc::clone(&self.journal), self.status.clone(), owner.clone());
         let (name, working) = (due.info.log.clone(), self.status.works());
         let agent = (self.agents)(&due.info);
-        at_work.spawn(name.clone(), async move {
+        at_work.spawn(name, async move {
             let ended = match agent {
                 Ok(agent) => drive(&journal, agent, due, &owner).await,
-                Err(why) => set_aside(&journal, &name, &format!("its agent cannot be made: {why}")).await,
+                Err(why) => set_aside(&journal, &due.info, &format!("its agent cannot be made: {why}")).await,
             };
             status.ended(ended);
             drop(working);

@@ -21,7 +21,7 @@ mod tooling;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use adjutant_agent::Sessions;
+use adjutant_agent::{Agent, LogInfo, Sessions};
 use adjutant_llm::{Model, Options};
 use adjutant_tool::Toolbox;
 
@@ -61,6 +61,7 @@ pub struct Engine {
     workspace: Workspace,
     prompter: LocalPrompter,
     tools: Arc<dyn Toolbox>,
+    agents: Arc<agents::Agents>,
 }
 
 impl Engine {
@@ -103,6 +104,14 @@ impl Engine {
     /// `Invalid` if the name is none.
     pub fn lead(&self, session: &str) -> Result<Lead, Error> {
         (self.prompter.asked().lead)(session)
+    }
+
+    /// The agent of a session in which one was ordered `on: fleet`; `None` if the session is no such child.
+    ///
+    /// # Errors
+    /// `Config` if the manifest has no such agent.
+    pub fn child(&self, info: &LogInfo) -> Option<Result<Agent, Error>> {
+        self.agents.child(info)
     }
 
     /// The model of the agent that is spoken to, for objects by a schema.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use adjutant::{
-    agent::{DueWork, Lane, LogId, Owner, Post, Seq, Sessions, Work},
+    agent::{DueWork, Lane, LogId, LogQuery, Owner, Post, Seq, Sessions, Work},
     llm::{Entry, UserMessage},
     store::{Postgres, Sqlite},
 };
@@ -171,7 +171,10 @@ impl Drill<'_> {
                 text = turn.reply().text().to_string();
                 for result in turn.results() {
                     let is_done = done.contains_key(&(id.0.to_string(), steps));
-                    let said = result.text().to_string();
+                    // What was given to another one is told by its report.
+                    let report = result.details[0].get("result").or(result.details[0].get("error"));
+                    let said =
+                        report.map_or_else(|| result.text(), |said| said.as_str().unwrap_or_default().to_owned());
                     if said == format!("paid {steps}") && !is_done {
                         return Err(format!("step {steps} of {id} is told and was not done"));
                     }
@@ -183,6 +186,12 @@ impl Drill<'_> {
                 return Err(format!("{id} has {steps} steps and ended with {text:?}"));
             }
             self.timed(id, &done, killed, &mut survived)?;
+        }
+        let children = LogQuery { label: Some("child".into()), limit: usize::MAX / 2, ..LogQuery::default() };
+        let children = sessions.list(&children).await.map_err(told)?.logs;
+        let given = if self.asks { 0 } else { ids.len() };
+        if children.len() != given || children.iter().any(|info| info.work != Some(Work::Idle)) {
+            return Err(format!("{} sessions have {} children, or not all have ended", ids.len(), children.len()));
         }
         survived.steps = done.len();
         Ok(survived)

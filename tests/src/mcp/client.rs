@@ -39,7 +39,7 @@ pub async fn client(
         let limits = Limits { max_turns: Some(10_000), ..Limits::default() };
         Ok(Agent::new(ScriptedModel::new(scripts)).limits(limits).toolbox(bank.clone()).toolbox(till.clone()))
     };
-    drive(place, lease, AT_A_TIME, agents).await
+    drive(place, lease, AT_A_TIME, |_| agents).await
 }
 
 fn server(name: &str, at: impl Into<Transport>) -> Result<McpServer, adjutant::mcp::Error> {

@@ -88,6 +88,9 @@ impl Core {
         match opened {
             Ok((log, mail)) => {
                 start.session.seen().catch_up(&self.run);
+                if start.setup.within.is_none() {
+                    log.set_awaited(start.setup.awaited);
+                }
                 let mut driven = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail).wanting();
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain { driven.contained().await } else { Box::pin(driven.surrounded()).await };

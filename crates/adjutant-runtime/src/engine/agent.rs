@@ -42,19 +42,26 @@ impl Agents {
     pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
         let tooling = &self.tooling;
         let place = AgentPosition { caps: bounds::caps(&tooling.manifest.budget), ..AgentPosition::default() };
-        let mut agent = self.agent(member, &place);
-        if let (None, Some(model)) = (&member.model, &entry.model) {
-            agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
-        }
-        agent = agent.world(Arc::clone(&tooling.world)).journal(tooling.store.journal());
-        if let Some(durability) = tooling.manifest.sessions.durability {
-            agent = agent.durability(lasting(durability));
-        }
+        let mut agent = self.alone(self.agent(member, &place), member);
         if let Some(memories) = &tooling.memories {
             agent = agent.effect(memories.recall());
             if let (Some(when), Some(model)) = (tooling.extraction(), &entry.model) {
                 agent = agent.middleware(memories.clone().model(Arc::clone(model)).extract(when));
             }
+        }
+        agent
+    }
+
+    /// The agent in a session of its own; without a model it has that of the agent that prompts go to.
+    pub(super) fn alone(self: &Arc<Self>, mut agent: Agent, member: &Member) -> Agent {
+        let tooling = &self.tooling;
+        let first = super::entry(&tooling.manifest).ok().and_then(|spec| self.member(&spec.name));
+        if let (None, Some(model)) = (&member.model, first.and_then(|first| first.model.as_ref())) {
+            agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
+        }
+        agent = agent.world(Arc::clone(&tooling.world)).journal(tooling.store.journal());
+        if let Some(durability) = tooling.manifest.sessions.durability {
+            agent = agent.durability(lasting(durability));
         }
         let agents = Arc::clone(self);
         // The factories of agents below hold all of them weakly; whoever holds this agent keeps them.

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{Middleware, Sessions};
+use adjutant_agent::{Middleware, Placement, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
 use adjutant_providers::{Origin, Provider};
 use adjutant_skills::Skills;
@@ -48,6 +48,7 @@ pub struct EngineBuilder {
     skills: Option<Skills>,
     holder: Option<ProgramHolder>,
     many: BTreeSet<Arc<str>>,
+    placement: Option<Arc<dyn Placement>>,
 }
 
 impl EngineBuilder {
@@ -64,6 +65,7 @@ impl EngineBuilder {
             skills: None,
             holder: None,
             many: BTreeSet::new(),
+            placement: None,
         }
     }
 
@@ -114,6 +116,13 @@ impl EngineBuilder {
     #[cfg(all(feature = "shell", target_os = "linux"))]
     pub fn sandbox(self, sandbox: adjutant_toolkit::Sandbox) -> Self {
         Self { holder: Some(ProgramHolder(sandbox)), ..self }
+    }
+
+    /// Sets where agents work whose tasks are given `on: fleet`: without it, a manifest that says so is refused.
+    ///
+    /// Whoever drives the sessions of these agents makes them with [`Engine::child`].
+    pub fn placement(self, placement: impl Placement + 'static) -> Self {
+        Self { placement: Some(Arc::new(placement)), ..self }
     }
 
     /// Adds a toolbox that the manifest may name, in the place of one of that name.
@@ -188,6 +197,7 @@ impl EngineBuilder {
             middleware,
             skills: self.skills,
             holder: self.holder,
+            placement: self.placement,
             // A variable of a server may be any word.
             secrets: credentials.iter().map(|(_, value)| value).filter(|it| it.len() >= 6).map(Arc::from).collect(),
         };
@@ -235,7 +245,7 @@ impl EngineBuilder {
             rules,
             kept_rules: KeptRules::of(&workspace),
         });
-        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, tools })
+        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, tools, agents })
     }
 
     /// True if anything is kept, read or run in the workspace.

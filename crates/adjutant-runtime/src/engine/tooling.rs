@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{Middleware, effects::EffectRegistry, memory::OwnerId};
+use adjutant_agent::{Middleware, Placement, effects::EffectRegistry, memory::OwnerId};
 use adjutant_context::{Extraction, MAX_REMEMBERED, Memories};
 use adjutant_llm::World;
 use adjutant_orchestration::{Notes, Reflections, board::Board};
@@ -45,6 +45,8 @@ pub(super) struct Tooling {
     /// In the place of the sandbox of this machine.
     #[cfg_attr(not(all(feature = "shell", target_os = "linux")), allow(dead_code, reason = "nothing is held there"))]
     pub(super) holder: Option<ProgramHolder>,
+    /// Where agents work whose tasks are given to a fleet.
+    pub(super) placement: Option<Arc<dyn Placement>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
     /// The texts that are never written into notes on failures.
@@ -66,6 +68,7 @@ pub(super) struct Given {
     pub(super) secrets: Vec<Arc<str>>,
     /// In the place of the sandbox of this machine.
     pub(super) holder: Option<ProgramHolder>,
+    pub(super) placement: Option<Arc<dyn Placement>>,
 }
 
 impl Tooling {
@@ -74,8 +77,20 @@ impl Tooling {
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, servers, many, peers, middleware, skills, secrets, holder } =
-            given;
+        let Given {
+            workspace,
+            world,
+            effects,
+            toolboxes,
+            servers,
+            many,
+            peers,
+            middleware,
+            skills,
+            secrets,
+            holder,
+            placement,
+        } = given;
         let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
@@ -97,6 +112,7 @@ impl Tooling {
             memories: memories.transpose()?,
             programs: programs(manifest, &workspace, holder.clone())?,
             holder,
+            placement,
             workspace,
             world,
             store,
