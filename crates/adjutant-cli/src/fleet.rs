@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant::{
     Cancel,
-    agent::{DueWork, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Owner, Pause, Post, Seq, Waker, Work},
+    agent::{DueWork, Lane, LogId, LogInfo, LogQuery, Pause, Post, Seq, Waker, Work},
     fleet::{Fleet as Workers, FleetPlacement},
     llm::{Entry, UserMessage},
     runtime::{Credentials, Engine, Lead, Overrides, TrustStore},
