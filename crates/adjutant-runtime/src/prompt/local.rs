@@ -113,7 +113,8 @@ impl LocalPrompter {
     /// # Errors
     /// `Storage` if what was written down cannot be read.
     pub(crate) fn go_on(&self, workspace: &Workspace, on_restart: OnRestart) -> Result<(), Error> {
-        for (session, resumed) in self.0.table.open().keep(workspace)? {
+        let left = self.0.table.open().keep(workspace)?;
+        for (session, resumed) in left {
             // A run that brings its program down is not begun for ever.
             let cancels = match on_restart {
                 OnRestart::Resume if resumed < MAX_RESUMED => false,
@@ -130,6 +131,9 @@ impl LocalPrompter {
             };
             // Its place is taken before anybody can prompt.
             let sat = self.sit(&session);
+            if sat.is_ok() {
+                self.0.table.open().take_up(&session);
+            }
             let prompter = self.clone();
             tokio::spawn(async move {
                 let ended = match sat {
@@ -140,7 +144,10 @@ impl LocalPrompter {
                     Ok(()) => {}
                     // It had ended, and that was not noted.
                     Err(error) if error.kind() == ErrorKind::Conflict => prompter.0.table.open().set(&session, None),
-                    Err(error) => tracing::warn!(%session, %error, "a run that a crash has cut off did not go on"),
+                    Err(error) => {
+                        prompter.0.table.open().leave(&session);
+                        tracing::warn!(%session, %error, "a run that a crash has cut off did not go on");
+                    }
                 }
             });
         }

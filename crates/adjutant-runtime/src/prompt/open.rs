@@ -72,8 +72,24 @@ impl OpenRuns {
 
     /// A run of the session is at work, for the first time or again.
     pub(super) fn work(&mut self, session: &Arc<str>, since_ms: u64) {
-        let resumed = self.get(session).filter(|run| run.state == OpenState::Left).map_or(0, |run| run.resumed + 1);
+        let resumed = self.get(session).map_or(0, |run| run.resumed + u32::from(run.state == OpenState::Left));
         self.set(session, Some(OpenRun { since_ms, state: OpenState::Working, resumed }));
+    }
+
+    /// The run of the session, which a crash has cut off, is dealt with: nobody is asked about it.
+    pub(super) fn take_up(&mut self, session: &Arc<str>) {
+        let run = self.get(session).filter(|run| run.state == OpenState::Left);
+        if let Some(run) = run {
+            let resumed = run.resumed + 1;
+            self.set(session, Some(OpenRun { state: OpenState::Working, resumed, ..run }));
+        }
+    }
+
+    /// The run of the session was not dealt with: somebody is to say whether it goes on.
+    pub(super) fn leave(&mut self, session: &Arc<str>) {
+        if let Some(run) = self.get(session) {
+            self.set(session, Some(OpenRun { state: OpenState::Left, ..run }));
+        }
     }
 
     /// The run of the session waits.
