@@ -66,7 +66,7 @@ pub trait Prompter: Send + Sync {
     /// Goes on with a run that waits, with the answers.
     ///
     /// # Errors
-    /// `Conflict` if no run of the session waits, `Invalid` if the answers do not fit.
+    /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
     /// What runs wait for, session by session: those that only somebody's answer lets go on.

@@ -288,6 +288,8 @@ impl LocalPrompter {
     fn resumed(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
         Box::pin(async move {
             let session = self.session_of(request.session.as_ref());
+            // One that is not there is not made by an answer.
+            self.0.sessions.journal().info(&session::check(&session)?).await.map_err(told::of_journal)?;
             let looking = self.0.table.looking.lock().await;
             let (mut slot, lead) = self.sit(&session)?;
             drop(looking);
