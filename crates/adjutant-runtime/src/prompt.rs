@@ -97,8 +97,8 @@ pub trait Prompter: Send + Sync {
     /// A message to a session without a run waits for the next one; it is durable when this returns.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Conflict` if something is to be stopped that is not at work, `Invalid` if a
-    /// message is empty.
+    /// `Missing` if there is no such session or no such call in its turn, `Conflict` if something is to be stopped and no run
+    /// is at work, `Invalid` if a message is empty.
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
 
     /// The events of a session after a record, as they are in its log, then those of the run that is at work until it ends

@@ -86,6 +86,8 @@ async fn call_is_stopped_and_its_run_goes_on(over: Over) {
             break call;
         }
     };
+    let other = Control::StopCall { call: "c9_0_0".parse().expect("a call") };
+    assert_eq!(kind(stage.prompter.control(Some("talk"), other).await), ErrorKind::Missing);
     stage.prompter.control(Some("talk"), Control::StopCall { call }).await.expect("it is heard");
     assert_eq!(stage::end_of(&stage::all(events).await).text(), "Done.");
 }
