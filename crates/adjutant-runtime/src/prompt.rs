@@ -63,7 +63,7 @@ pub trait Prompter: Send + Sync {
     /// As `prompt`, for what is known before the run begins.
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error>;
 
-    /// Goes on with a run that waits, with the answers.
+    /// Goes on with a run that waits, with the answers. A stream that is dropped leaves the run alone.
     ///
     /// # Errors
     /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.

@@ -157,6 +157,7 @@ async fn give(args: &Answering, answer: impl Fn(&Pause) -> Result<tools::Answer,
         session: Some(session),
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
+        owns: false,
     };
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }

@@ -8,7 +8,7 @@ use adjutant::{
     runtime::{
         Entry, Prompter,
         http::Client,
-        prompt::{EventStream, ObjectRequest, PromptRequest, ResumeRequest},
+        prompt::{Control, EventStream, ObjectRequest, PromptRequest, ResumeRequest},
     },
 };
 use futures_util::StreamExt;
@@ -49,6 +49,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         // Who reads JSON answers by a command.
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
+        owns: true,
     };
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }
@@ -60,6 +61,8 @@ pub(super) struct Asking {
     pub(super) session: Option<Arc<str>>,
     pub(super) is_on_terminal: bool,
     pub(super) is_json: bool,
+    /// True if the run ends with this command: who prompts wants an answer, who answers is done.
+    pub(super) owns: bool,
 }
 
 /// Follows a run to its end; what it asks meanwhile is answered in place where there is a terminal, and told otherwise.
@@ -70,13 +73,27 @@ pub(super) async fn converse(
     asking: &Asking,
     (cancel, chatter): (&Cancel, Chatter),
 ) -> Result<Exit, Problem> {
-    let mut screen = Screen::new(chatter);
+    let (mut screen, mut is_owned) = (Screen::new(chatter), asking.owns);
     loop {
         let result = follow(entry, events, asking.is_json, cancel, &mut screen).await;
         screen.rest();
         let result = match result? {
             Followed::Ended(result) => result,
-            Followed::Left(exit) => return Ok(exit),
+            Followed::Left(Exit::Cancelled) if !asking.owns => {
+                screen.tell("the run goes on");
+                return Ok(Exit::Cancelled);
+            }
+            Followed::Left(exit) => {
+                // A run that was answered does not end with its stream.
+                if exit == Exit::Cancelled {
+                    if !is_owned {
+                        let stop = client.control(asking.session.as_deref(), Control::Stop {}).await;
+                        stop.map_err(|error| of_agent(entry, &error))?;
+                    }
+                    screen.tell("cancelled");
+                }
+                return Ok(exit);
+            }
         };
         let Outcome::Paused { pauses } = &result.outcome else { return ended(&result, &screen) };
         if !asking.is_on_terminal {
@@ -90,6 +107,7 @@ pub(super) async fn converse(
         let mut request = ResumeRequest::new(given);
         request.session.clone_from(&asking.session);
         events = client.resume(request).await.map_err(|error| of_agent(entry, &error))?;
+        is_owned = false;
     }
 }
 
@@ -111,12 +129,8 @@ async fn follow(
     loop {
         let event = tokio::select! {
             event = events.next() => event,
-            // Dropping the stream cancels the run.
-            () = cancel.cancelled() => {
-                screen.rest();
-                screen.tell("cancelled");
-                return Ok(Followed::Left(Exit::Cancelled));
-            }
+            // Dropping the stream of a prompt cancels its run.
+            () = cancel.cancelled() => return Ok(Followed::Left(Exit::Cancelled)),
         };
         let Some(event) = event else { break };
         let event = event.map_err(|error| of_agent(entry, &error))?;

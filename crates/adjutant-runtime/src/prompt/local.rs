@@ -285,7 +285,17 @@ impl LocalPrompter {
         })
     }
 
-    fn resumed(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+    /// A run that was answered goes on whoever follows it: who answers from elsewhere need not stay.
+    fn resumed(&self, request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+        let prompter = self.clone();
+        let begun = tokio::spawn(async move { prompter.answered(request).await.map(RunStream::on_its_own) });
+        Box::pin(async move {
+            let broken = |error| Error::new(ErrorKind::Agent, "the run broke off").with_source(error);
+            Ok(Box::pin(begun.await.map_err(broken)??) as EventStream)
+        })
+    }
+
+    fn answered(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<RunStream, Error>> {
         Box::pin(async move {
             let session = self.session_of(request.session.as_ref());
             // One that is not there is not made by an answer.
@@ -304,7 +314,7 @@ impl LocalPrompter {
             let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
             slot.answers();
             let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            Ok(Box::pin(RunStream::begin(run, slot, None).await?) as EventStream)
+            RunStream::begin(run, slot, None).await
         })
     }
 }

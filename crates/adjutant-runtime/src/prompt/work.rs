@@ -12,7 +12,7 @@ use std::{
 use adjutant_agent::{CancelBy, Event, EventKind, Outcome, RunResult};
 use adjutant_llm::CallId;
 use futures_core::Stream;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use tokio::{
     sync::{mpsc, watch},
     time::Sleep,
@@ -357,6 +357,18 @@ impl RunStream {
             Some(ended) => ended,
             None => Err(Error::new(ErrorKind::Agent, "the run ended without a result")),
         }
+    }
+
+    /// Performs the run on a task of its own, to its end, whether its events are read or not.
+    pub(super) fn on_its_own(mut self) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
+        let (sender, mut heard) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Some(item) = self.next().await {
+                // Nobody need be there.
+                let _ = sender.send(item).await;
+            }
+        });
+        stream::poll_fn(move |cx| heard.poll_recv(cx))
     }
 
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {

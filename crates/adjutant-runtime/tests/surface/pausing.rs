@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Answered, Outcome, Pause, PauseId};
-use adjutant_llm::Script;
+use adjutant_llm::{Gate, Script};
 use adjutant_runtime::{
     ErrorKind,
-    prompt::{PausesRequest, ResumeRequest},
+    prompt::{MessagesRequest, PausesRequest, ResumeRequest},
 };
 use adjutant_tool::Answer;
+use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::stage::{self, Over, Stage, kind, kind_of, stage};
 
 stage::both!(
     run_that_waits_goes_on_with_the_answer,
+    run_that_was_answered_goes_on_when_nobody_follows_it,
     run_that_waits_refuses_prompts_and_wrong_answers,
     resume_is_refused_when_no_run_waits,
     stream_of_a_run_that_waits_ends_with_run_paused,
@@ -50,6 +52,20 @@ async fn run_that_waits_goes_on_with_the_answer(over: Over) {
     let result = stage::end_of(&events);
     assert_eq!(result.text(), "Done.");
     stage.model.assert_done();
+}
+
+async fn run_that_was_answered_goes_on_when_nobody_follows_it(over: Over) {
+    let gate = Gate::default();
+    let [calls, done] = scripts();
+    let stage = stage(over, [calls, done.wait_at(0, &gate)]).await;
+    let pause = waiting(&stage).await;
+    let mut events = stage.prompter.resume(approve(pause.id.clone())).await.expect("it goes on");
+    events.next().await.expect("it has begun").expect("an event");
+    drop(events);
+    gate.open();
+    stage.idle().await;
+    let page = stage.prompter.messages(MessagesRequest::new().session("talk")).await.expect("a page");
+    assert_eq!(page.messages.last().map(|it| it.text.as_str()), Some("Done."));
 }
 
 async fn run_that_waits_refuses_prompts_and_wrong_answers(over: Over) {
