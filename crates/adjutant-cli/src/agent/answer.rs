@@ -221,12 +221,12 @@ pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen
     });
 }
 
-/// Asks on the terminal; none if whoever sits there leaves it unanswered.
+/// Asks on the terminal, until whoever sits there leaves something unanswered.
 pub(super) async fn ask(
     pauses: &[Arc<Pause>],
     cancel: &Cancel,
     screen: &Screen,
-) -> Result<Option<Vec<Answered>>, Problem> {
+) -> Result<Vec<Answered>, Problem> {
     let mut given = Vec::with_capacity(pauses.len());
     for pause in pauses {
         let (shown, is_whole) = waits::shown(pause, None);
@@ -234,7 +234,7 @@ pub(super) async fn ask(
         let mut question = how(pause.ask.kind).to_owned();
         let mut edited = false;
         loop {
-            let Some(text) = typed(question.clone(), cancel).await? else { return Ok(None) };
+            let Some(text) = typed(question.clone(), cancel).await? else { return Ok(given) };
             if pause.ask.kind == AskKind::Approval && !edited && matches!(text.trim(), "e" | "edit") {
                 let args = pause.call.as_ref().map_or_else(|| "{}".to_owned(), |call| plain::json(&call.args));
                 (question, edited) = (format!("? arguments in place of {args}"), true);
@@ -256,7 +256,7 @@ pub(super) async fn ask(
             (question, edited) = (how(pause.ask.kind).to_owned(), false);
         }
     }
-    Ok(Some(given))
+    Ok(given)
 }
 
 /// What an approval for the rest of a run means.

@@ -73,7 +73,7 @@ pub(super) async fn converse(
     asking: &Asking,
     (cancel, chatter): (&Cancel, Chatter),
 ) -> Result<Exit, Problem> {
-    let (mut screen, mut is_owned) = (Screen::new(chatter), asking.owns);
+    let (mut screen, mut is_owned, mut asks) = (Screen::new(chatter), asking.owns, asking.is_on_terminal);
     loop {
         let result = follow(entry, events, asking.is_json, cancel, &mut screen).await;
         screen.rest();
@@ -96,14 +96,13 @@ pub(super) async fn converse(
             }
         };
         let Outcome::Paused { pauses } = &result.outcome else { return ended(&result, &screen) };
-        if !asking.is_on_terminal {
+        let given = if asks { answer::ask(pauses, cancel, &screen).await? } else { Vec::new() };
+        if given.is_empty() || cancel.is_cancelled() {
             answer::tell(entry, pauses, asking, &screen);
             return Ok(Exit::Waits);
         }
-        let Some(given) = answer::ask(pauses, cancel, &screen).await? else {
-            answer::tell(entry, pauses, asking, &screen);
-            return Ok(Exit::Waits);
-        };
+        // What was left open is not asked about again.
+        asks = given.len() == pauses.len();
         let mut request = ResumeRequest::new(given);
         request.session.clone_from(&asking.session);
         events = client.resume(request).await.map_err(|error| of_agent(entry, &error))?;
