@@ -43,9 +43,12 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
+    // Named in what is told: ids repeat in every session.
+    let default = || entry.resolved.manifest.sessions.default_session.clone().unwrap_or_else(|| "main".into());
+    let session = args.session.as_deref().map_or_else(default, Arc::from);
     let asking = Asking {
         option: AgentFolder::of(&args.this.homed, Path::new(".")).option().to_owned(),
-        session: args.session.as_deref().map(Arc::from),
+        session: Some(session),
         // Who reads JSON answers by a command.
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
