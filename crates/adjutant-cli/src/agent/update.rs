@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use adjutant::runtime::{Changes, Entry, Goal, Resolved, Wants};
+use adjutant::runtime::{Changes, Entry, Goal, Resolved, Wants, manifest::OnRestart};
 use serde_json::json;
 
 use super::{
     create,
     place::AgentFolder,
     reach::{self, now_ms},
+    standing,
 };
 use crate::{
     args::agent::Update,
@@ -30,6 +31,7 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
+    let on_restart = resolved.manifest.on_restart;
     let changes = stage(&entry, resolved, &consent).await?;
     show(&entry, &changes, tell);
     if args.dry_run {
@@ -37,6 +39,9 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     }
     let goal = place.home.desired(entry.id).map_or(Goal::Stopped, |desired| desired.goal);
     let runs = entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? || goal == Goal::Running;
+    if !changes.is_empty() && !args.dry_run {
+        at_work(&entry, on_restart).await;
+    }
     let stands = match (changes.is_empty(), args.dry_run, runs) {
         (true, ..) => "nothing has changed".to_owned(),
         (false, true, _) => "nothing was done".to_owned(),
@@ -49,6 +54,20 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
         false => format!("{name}: {}\n", plain::line(&stands)),
     })?;
     Ok(Exit::Finished)
+}
+
+/// Says what becomes of the runs that are at work.
+async fn at_work(entry: &Entry, on_restart: OnRestart) {
+    let Ok(client) = standing::client(entry) else { return };
+    let runs = client.status().await.map_or(0, |report| report.runs);
+    let then = match on_restart {
+        OnRestart::Resume => "they go on after the update",
+        OnRestart::Cancel => "they are cancelled, as `on_restart` says",
+        OnRestart::Ask => "they wait for a word after the update, as `on_restart` says",
+    };
+    if runs > 0 {
+        tell(&format!("{}: {runs} runs at work: {then}", plain::line(&entry.name)));
+    }
 }
 
 /// Starts it again with its update; where it stands then.

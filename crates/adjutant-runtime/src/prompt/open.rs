@@ -1,6 +1,6 @@
 //! The runs that have not ended: at work, or waiting for an answer. They are kept in a file, and so outlive the program.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const FILE: &str = "state/open.json";
 #[derive(Debug, Default)]
 pub(super) struct OpenRuns {
     runs: BTreeMap<Arc<str>, OpenRun>,
-    file: Option<PathBuf>,
+    workspace: Option<Workspace>,
 }
 
 /// A run that has not ended.
@@ -55,8 +55,13 @@ impl OpenRuns {
                 left.push((session, run.resumed));
             }
         }
-        self.file = Some(workspace.file(FILE));
+        self.workspace = Some(workspace.clone());
         Ok(left)
+    }
+
+    /// True if an update of the agent waits for its next start.
+    pub(super) fn is_updated(&self) -> bool {
+        self.workspace.as_ref().is_some_and(|it| it.update().is_some())
     }
 
     pub(super) fn get(&self, session: &str) -> Option<OpenRun> {
@@ -106,9 +111,9 @@ impl OpenRuns {
         if before == run {
             return;
         }
-        let Some(file) = &self.file else { return };
+        let Some(file) = self.workspace.as_ref().map(|it| it.file(FILE)) else { return };
         // A run goes on if that cannot be written: after a crash it is closed by the next prompt.
-        if let Err(error) = files::write_json(file, &self.runs, Sync::Program) {
+        if let Err(error) = files::write_json(&file, &self.runs, Sync::Program) {
             tracing::warn!(%error, "the runs that are open were not written");
         }
     }

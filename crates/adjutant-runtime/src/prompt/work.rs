@@ -4,7 +4,10 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -64,6 +67,8 @@ pub(crate) struct SessionTable {
     pub(super) stopping: CancellationToken,
     /// Everything that still works is left.
     pub(super) leaving: CancellationToken,
+    /// True if what is left goes on at the next start.
+    goes_on: AtomicBool,
 }
 
 #[derive(Default)]
@@ -121,6 +126,7 @@ impl SessionTable {
             observer: Mutex::default(),
             stopping: CancellationToken::new(),
             leaving: CancellationToken::new(),
+            goes_on: AtomicBool::new(false),
         })
     }
 
@@ -129,8 +135,13 @@ impl SessionTable {
         self.runs.subscribe()
     }
 
-    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on.
+    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on. For an update
+    /// all are left at once, and go on after it.
     pub(super) async fn close(&self, grace: Duration) {
+        if self.open().is_updated() {
+            self.goes_on.store(true, Ordering::Release);
+            self.leaving.cancel();
+        }
         self.stopping.cancel();
         let mut runs = self.runs();
         // The sender is held by the table itself.
@@ -377,7 +388,7 @@ impl RunStream {
         }
         let Some(run) = &mut self.run else { return Poll::Ready(None) };
         if self.leaving.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.fail(told::stopped()))));
+            return Poll::Ready(Some(Err(self.leave())));
         }
         if self.stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(cx).is_ready()) {
             self.stopping = None;
@@ -413,6 +424,16 @@ impl RunStream {
                 Err(error) => Poll::Ready(Some(Err(self.fail(error)))),
             },
         }
+    }
+
+    fn leave(&mut self) -> Error {
+        if !self.slot.table.goes_on.load(Ordering::Acquire) {
+            return self.fail(told::stopped());
+        }
+        // It counts as at work, whether it has begun or its answer was heard.
+        self.slot.former = None;
+        self.run.take().into_iter().for_each(LeadRun::leave);
+        self.fail(told::updated())
     }
 
     fn fail(&mut self, error: Error) -> Error {
