@@ -132,8 +132,12 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
     if home.is_operated().map_err(|error| of_runtime(&error))? {
         return Ok(false);
     }
-    // Another one may have begun since.
-    let Ok(_operator) = home.operate() else { return Ok(false) };
+    let _operator = match home.operate() {
+        Ok(operator) => operator,
+        // Another one has begun since.
+        Err(error) if error.kind() == ErrorKind::Busy => return Ok(false),
+        Err(error) => return Err(of_runtime(&error)),
+    };
     let loaded = place.backend()?.load().await.map_err(|error| of_runtime(&error))?;
     loaded.problems.iter().for_each(|it| tell(&format!("warning: {}", plain::line(&it.to_string()))));
     let acts = ways.iter_mut().filter(|way| way.ended.is_none()).map(|way| {
