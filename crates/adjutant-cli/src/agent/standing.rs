@@ -40,6 +40,14 @@ impl AgentStanding {
             course: home.course(entry.id).unwrap_or_default(),
             is_hosted,
         };
+        if !is_hosted && standing.status.is_up() && home.is_operated().unwrap_or(false) {
+            // Its operator is about to write down how it ended, unless it cannot.
+            tokio::time::sleep(WITHIN).await;
+            if let Ok(written) = workspace.status() {
+                standing.status = written.status;
+            }
+            standing.is_hosted = workspace.is_hosted().unwrap_or(false);
+        }
         if is_hosted {
             match asked(entry).await {
                 Ok(status) => standing.status = status,
@@ -53,7 +61,7 @@ impl AgentStanding {
                 },
                 Err(_) => {}
             }
-        } else if standing.status.is_up() && !home.is_operated().unwrap_or(false) {
+        } else if standing.status.is_up() && !standing.is_hosted {
             let crashed = || Status::failed(Reason::Crashed, "its process has ended");
             standing.status = workspace.last_end().unwrap_or_else(crashed);
         }

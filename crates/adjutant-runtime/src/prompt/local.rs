@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Sessions};
+use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Seq, Sessions};
 use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
 use adjutant_toolkit::Rules;
@@ -241,7 +241,14 @@ impl LocalPrompter {
             return Ok(vec![WaitingPause { session, since_ms, digest: pause.digest(), pause }]);
         }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
-        let pauses = lead.pauses().await?;
+        let pauses = match lead.pauses().await {
+            // What cannot be written, as on a full disk, can be read.
+            Err(error) if error.kind() == ErrorKind::Storage => {
+                let run = self.0.sessions.transcript(&LogId::from(&**session), Seq(u64::MAX)).await;
+                run.map_err(told::of_journal)?.pauses().cloned().collect()
+            }
+            pauses => pauses?,
+        };
         table.forget();
         let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
         let one = |pause: Arc<Pause>| {
