@@ -54,6 +54,7 @@ pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
             }
             continue;
         }
+        standing::awake(&entry)?;
         let mut waiting = waiting(&entry, &standing::client(&entry)?, None).await?;
         waiting.sort_by_key(|it| it.since_ms);
         text.extend(waiting.iter().map(|it| if args.json { json_of(&entry, it) } else { line(&entry, it, now) }));

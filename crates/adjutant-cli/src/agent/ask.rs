@@ -199,6 +199,7 @@ pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
         let command = place.command(&format!("agent start {}", plain::word(&entry.name)));
         return Err(problem.hint(format!("`{command}` starts it")));
     }
+    standing::awake(&entry)?;
     let client = standing::client(&entry)?;
     Ok((entry, client))
 }

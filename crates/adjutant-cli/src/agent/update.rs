@@ -25,6 +25,7 @@ use crate::{
 pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
+    reach::awake(&place)?;
     let name = plain::word(&entry.name);
     let resolved = create::resolve(file(args, &entry)?, overrides(args, &entry))?;
     let command = place.command(&format!("agent update {name}"));
