@@ -90,10 +90,17 @@ async fn restarted(place: &AgentFolder, entry: &Entry) -> Result<String, Problem
 
 /// The manifest that is meant.
 fn file<'a>(args: &'a Update, entry: &'a Entry) -> Result<&'a Path, Problem> {
-    args.file.as_deref().or(entry.resolved.sources.first().map(|it| &**it)).ok_or_else(|| {
-        let problem = Problem::new(Exit::Usage, format!("the agent {} was not made of a file", entry.name));
+    let problem = |what: String| {
+        let problem = Problem::new(Exit::Usage, format!("the agent {} was not made {what}", entry.name));
         problem.hint("name the manifest that it is to be made of")
-    })
+    };
+    match (&args.file, entry.resolved.sources.first()) {
+        (Some(file), _) => Ok(file),
+        (None, None) => Err(problem("of a file".to_owned())),
+        // One that came in a bundle names its manifest as it was called where it came from.
+        (None, Some(source)) if source.is_relative() => Err(problem(format!("here: its {} is not known", source.display()))),
+        (None, Some(source)) => Ok(source),
+    }
 }
 
 /// The changes that its creator made to its manifest, and those that are made now.
