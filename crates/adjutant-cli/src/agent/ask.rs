@@ -210,7 +210,9 @@ pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Probl
     match error.kind() {
         Connection => {
             let text = format!("the agent {} does not answer", entry.name);
-            Problem::new(Exit::Failed, text).cause_of(error).hint("`adjutant agent ps` tells where it stands")
+            // How the connection was lost is of no use here.
+            let why = adjutant::runtime::Error::new(Connection, error.message());
+            Problem::new(Exit::Failed, text).cause_of(&why).hint("`adjutant agent ps` tells where it stands")
         }
         Agent => Problem::of(Exit::Failed, error),
         _ => of_runtime(error),
