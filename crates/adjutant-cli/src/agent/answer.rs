@@ -272,11 +272,7 @@ pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen
 }
 
 /// Asks on the terminal, until whoever sits there leaves something unanswered.
-pub(super) async fn ask(
-    pauses: &[Arc<Pause>],
-    cancel: &Cancel,
-    screen: &Screen,
-) -> Result<Vec<Answered>, Problem> {
+pub(super) async fn ask(pauses: &[Arc<Pause>], cancel: &Cancel, screen: &Screen) -> Result<Vec<Answered>, Problem> {
     let mut given = Vec::with_capacity(pauses.len());
     for pause in pauses {
         let (shown, is_whole) = waits::shown(pause, None);

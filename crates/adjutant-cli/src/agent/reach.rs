@@ -82,7 +82,7 @@ async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<V
         if entry.workspace.is_hosted().unwrap_or(false)
             && let Err(frozen) = standing::awake(&entry)
         {
-            tell(&format!("warning: {}: it is killed", plain::line(&frozen.line())));
+            tell(&format!("warning: {}", plain::line(&frozen.line())));
         }
         let desired = order(&place.home, &entry, wish)
             .or_else(|error| unwritten(&place.home, &entry, wish, error))
@@ -108,7 +108,8 @@ async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<V
 /// Refuses to wait for an operator that was stopped by a signal.
 pub(super) fn awake(place: &AgentFolder) -> Result<(), Problem> {
     place.home.frozen().map_or(Ok(()), |pid| {
-        let text = format!("the operator is frozen: its process {pid} was stopped by a signal, and nothing was asked of it");
+        let text =
+            format!("the operator is frozen: its process {pid} was stopped by a signal, and nothing was asked of it");
         Err(Problem::new(Exit::Failed, text).hint(format!("`kill -CONT {pid}` lets it go on")))
     })
 }

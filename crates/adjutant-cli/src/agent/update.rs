@@ -67,7 +67,7 @@ async fn at_work(entry: &Entry, on_restart: OnRestart) {
         OnRestart::Ask => "they wait for a word after the update, as `on_restart` says",
     };
     if runs > 0 {
-        tell(&format!("{}: {runs} runs at work: {then}", plain::line(&entry.name)));
+        tell(&format!("{}: runs at work: {runs}; {then}", plain::line(&entry.name)));
     }
 }
 
@@ -98,7 +98,9 @@ fn file<'a>(args: &'a Update, entry: &'a Entry) -> Result<&'a Path, Problem> {
         (Some(file), _) => Ok(file),
         (None, None) => Err(problem("of a file".to_owned())),
         // One that came in a bundle names its manifest as it was called where it came from.
-        (None, Some(source)) if source.is_relative() => Err(problem(format!("here: its {} is not known", source.display()))),
+        (None, Some(source)) if source.is_relative() => {
+            Err(problem(format!("here: its {} is not known", source.display())))
+        }
         (None, Some(source)) => Ok(source),
     }
 }

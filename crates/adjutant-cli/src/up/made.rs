@@ -69,7 +69,9 @@ pub(super) async fn make(
         loaded.warnings.iter().for_each(|it| screen.tell(&format!("warning: {}", plain::line(&it.to_string()))));
         let former = there.iter().find(|entry| entry.name == loaded.manifest.name);
         let source = former.and_then(|entry| entry.resolved.sources.first());
-        if let Some(source) = source.filter(|source| source.canonicalize().is_ok_and(|it| file.canonicalize().is_ok_and(|file| file != it))) {
+        if let Some(source) = source
+            .filter(|source| source.canonicalize().is_ok_and(|it| file.canonicalize().is_ok_and(|file| file != it)))
+        {
             return Err(of_one_name(&loaded.manifest.name, source, file));
         }
         let overrides = former.map(|entry| entry.resolved.overrides.clone()).unwrap_or_default();
@@ -112,7 +114,8 @@ pub(super) async fn make(
 /// The problem that two manifests are for one agent: which one it is made of, nobody could say.
 fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
     let text = format!("two manifests describe the agent {name}: {} and {}", one.display(), other.display());
-    Problem::new(Exit::Usage, text).hint("give one of them another `name`; `adjutant agent update NAME FILE` takes another file")
+    Problem::new(Exit::Usage, text)
+        .hint("give one of them another `name`; `adjutant agent update NAME FILE` takes another file")
 }
 
 /// Updates an agent whose manifest or files were changed; one that cannot be updated stays as it is.

@@ -319,7 +319,7 @@ impl LocalPrompter {
                 }
             }
             let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            slot.answers();
+            slot.answers(lead.pauses().await.unwrap_or_default());
             let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
             RunStream::begin(run, slot, None).await
         })

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{CancelBy, Event, EventKind, Outcome, RunResult};
+use adjutant_agent::{CancelBy, Event, EventKind, Outcome, Pause, RunResult};
 use adjutant_llm::CallId;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
@@ -100,6 +100,8 @@ pub(super) struct SessionSlot {
     session: Option<Arc<str>>,
     /// How its run stood before it was answered, until that is heard.
     former: Option<OpenRun>,
+    /// The pauses that it had then.
+    waited: Vec<Arc<Pause>>,
     has_begun: bool,
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
@@ -181,6 +183,7 @@ impl SessionTable {
             table: Arc::clone(self),
             session: session.cloned(),
             former: None,
+            waited: Vec::new(),
             has_begun: false,
             ended: None,
         })
@@ -280,13 +283,20 @@ impl SessionSlot {
 
     /// A run that waits is about to be answered: it counts as at work before the log holds the answer, so that it goes on if a
     /// crash comes between. If the answer is not heard, it waits again.
-    pub(super) fn answers(&mut self) {
+    pub(super) fn answers(&mut self, waited: Vec<Arc<Pause>>) {
         let Some(session) = &self.session else { return };
         let mut open = self.table.open();
         if let Some(run) = open.get(session).filter(|run| run.state == OpenState::Waiting) {
             open.set(session, Some(OpenRun { state: OpenState::Working, ..run }));
-            self.former = Some(run);
+            (self.former, self.waited) = (Some(run), waited);
         }
+    }
+
+    /// Since when it waits, if for nothing but what it waited for before.
+    fn waits_since(&self, result: &RunResult) -> Option<u64> {
+        let Outcome::Paused { pauses } = &result.outcome else { return None };
+        let is_old = pauses.iter().all(|pause| self.waited.iter().any(|it| it.id == pause.id));
+        self.former.filter(|_| is_old).map(|run| run.since_ms)
     }
 
     /// Says what came of the work.
@@ -407,8 +417,9 @@ impl RunStream {
         match run.poll_event(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some(event)) => {
-                if matches!(event.kind, EventKind::RunPaused { .. }) && event.who.depth == 0 {
-                    self.slot.note(|open, session| open.wait(session, event.at_ms));
+                if let (EventKind::RunPaused { result }, 0) = (&event.kind, event.who.depth) {
+                    let since_ms = self.slot.waits_since(result).unwrap_or(event.at_ms);
+                    self.slot.note(|open, session| open.wait(session, since_ms));
                 }
                 Poll::Ready(Some(Ok(event)))
             }

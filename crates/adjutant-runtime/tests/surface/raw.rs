@@ -464,6 +464,10 @@ async fn wrong_body_is_told_what_is_wrong_and_which_forms_there_are() {
     let answer = ask(&stage, Asked { body: "{".into(), ..Asked::new("POST", "/v1/prompt") }).await;
     assert!(answer.body.contains("the request is no JSON: "), "{}", answer.body);
     let answer = ask(&stage, Asked::new("GET", "/v1/pauses?sesion=a")).await;
-    assert!(answer.body.contains("the query is not as it must be: sesion: nothing is named `sesion`"), "{}", answer.body);
+    assert!(
+        answer.body.contains("the query is not as it must be: sesion: nothing is named `sesion`"),
+        "{}",
+        answer.body
+    );
     assert!(answer.body.contains("; hint: it is ?session=NAME"), "{}", answer.body);
 }

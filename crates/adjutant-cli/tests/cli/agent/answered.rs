@@ -98,9 +98,8 @@ fn id_that_waits_in_several_sessions_is_answered_by_its_whole_name() {
     let [id, digest] = ["id", "digest"].map(|field| first[field].as_str().expect("a text"));
     for name in [id, &format!("@{digest}")] {
         let refused = project.run(&["agent", "deny", "ada", name]);
-        let told = format!(
-            "error: 2 things wait under this id: {name}\nhint: name the one that is meant: a/{id}, b/{id}\n"
-        );
+        let told =
+            format!("error: 2 things wait under this id: {name}\nhint: name the one that is meant: a/{id}, b/{id}\n");
         assert_eq!((refused.code, refused.stderr), (Some(2), told));
     }
     let listed = project.done(&["agent", "pauses"]);
