@@ -63,10 +63,10 @@ pub trait Prompter: Send + Sync {
     /// As `prompt`, for what is known before the run begins.
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error>;
 
-    /// Goes on with a run that waits, with the answers.
+    /// Goes on with a run that waits, with the answers. A stream that is dropped leaves the run alone.
     ///
     /// # Errors
-    /// `Conflict` if no run of the session waits, `Invalid` if the answers do not fit.
+    /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
     /// What runs wait for, session by session: those that only somebody's answer lets go on.
@@ -97,8 +97,8 @@ pub trait Prompter: Send + Sync {
     /// A message to a session without a run waits for the next one; it is durable when this returns.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Conflict` if something is to be stopped that is not at work, `Invalid` if a
-    /// message is empty.
+    /// `Missing` if there is no such session or no such call in its turn, `Conflict` if something is to be stopped and no run
+    /// is at work, `Invalid` if a message is empty.
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
 
     /// The events of a session after a record, as they are in its log, then those of the run that is at work until it ends

@@ -61,12 +61,15 @@ impl RequestForm for PausesRequest {
     const FORM: &'static str = "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
-/// What is wrong with a request that has not the form that it must have, and the form.
-pub(super) fn explain<T: RequestForm>(value: Option<&Value>) -> String {
-    let faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
+/// What is wrong with a request that has not the form that it must have, and the form. `why` is told where the schema finds
+/// nothing.
+pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> String {
+    let mut faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
+    if faults.is_empty() {
+        faults.push(why.chars().take(MAX_FAULT).collect());
+    }
     let what = if T::SCHEMA.is_empty() { "query" } else { "request" };
-    let faults = if faults.is_empty() { String::new() } else { format!(": {}", faults.join(", ")) };
-    format!("the {what} is not as it must be{faults}; hint: it is {}", T::FORM)
+    format!("the {what} is not as it must be: {}; hint: it is {}", faults.join(", "), T::FORM)
 }
 
 /// What the schema of a request says of a value.

@@ -375,8 +375,11 @@ async fn openapi() -> Response {
 }
 
 fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
-    let Query(asked) = query.map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(None)))?;
-    Ok(asked)
+    let wrong = |rejection: QueryRejection| {
+        let why = std::error::Error::source(&rejection).map_or_else(|| rejection.body_text(), ToString::to_string);
+        Error::new(ErrorKind::Invalid, forms::explain::<T>(None, why.replace("unknown field", "nothing is named")))
+    };
+    Ok(query.map_err(wrong)?.0)
 }
 
 /// Reads the content of a request, as JSON.
@@ -399,7 +402,8 @@ async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body
         let message = format!("the request is no JSON: {error}; hint: it is {}", T::FORM);
         Error::new(ErrorKind::Invalid, message)
     })?;
-    T::deserialize(&value).map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value))).into())
+    T::deserialize(&value)
+        .map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error.to_string())).into())
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {

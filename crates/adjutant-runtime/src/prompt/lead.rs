@@ -182,6 +182,15 @@ impl LeadRun {
         }
     }
 
+    /// Leaves it as a crash would: nothing is closed, and it can be resumed.
+    pub(super) fn leave(self) {
+        match self.run {
+            Kind::Agent(running) => running.detach().abort(),
+            Kind::HandoffChain(chain) => chain.leave(),
+            Kind::Ended => {}
+        }
+    }
+
     /// Wishes to stop one call.
     pub(super) fn stop_call(&self, call: CallId) {
         match &self.run {

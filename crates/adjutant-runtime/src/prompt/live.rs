@@ -52,7 +52,15 @@ impl LocalPrompter {
                 Control::FollowUp { text } => message(Lane::FollowUp, &text)?,
                 Control::Stop {} if table.wish(&session, Wish::Stop) => return Ok(()),
                 Control::Stop {} => return self.end_waiting(&session, &log).await,
-                Control::StopCall { call } if table.wish(&session, Wish::StopCall(call)) => return Ok(()),
+                Control::StopCall { call } if table.is_at_work(&session) => {
+                    let run = self.asked().sessions.transcript(&log, Seq(u64::MAX)).await.map_err(told::of_journal)?;
+                    if run.calls().call(call).is_none() {
+                        let message = format!("no call {call} is at work in the session {session:?}");
+                        return Err(Error::new(ErrorKind::Missing, message));
+                    }
+                    let is_heard = table.wish(&session, Wish::StopCall(call));
+                    return if is_heard { Ok(()) } else { Err(idle(&session)) };
+                }
                 Control::StopCall { .. } => return Err(idle(&session)),
             };
             journal.post(&log, post).await.map(drop).map_err(told::of_journal)

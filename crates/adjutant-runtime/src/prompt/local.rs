@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Sessions};
+use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Seq, Sessions};
 use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
 use adjutant_toolkit::Rules;
@@ -113,7 +113,8 @@ impl LocalPrompter {
     /// # Errors
     /// `Storage` if what was written down cannot be read.
     pub(crate) fn go_on(&self, workspace: &Workspace, on_restart: OnRestart) -> Result<(), Error> {
-        for (session, resumed) in self.0.table.open().keep(workspace)? {
+        let left = self.0.table.open().keep(workspace)?;
+        for (session, resumed) in left {
             // A run that brings its program down is not begun for ever.
             let cancels = match on_restart {
                 OnRestart::Resume if resumed < MAX_RESUMED => false,
@@ -130,6 +131,9 @@ impl LocalPrompter {
             };
             // Its place is taken before anybody can prompt.
             let sat = self.sit(&session);
+            if sat.is_ok() {
+                self.0.table.open().take_up(&session);
+            }
             let prompter = self.clone();
             tokio::spawn(async move {
                 let ended = match sat {
@@ -140,7 +144,10 @@ impl LocalPrompter {
                     Ok(()) => {}
                     // It had ended, and that was not noted.
                     Err(error) if error.kind() == ErrorKind::Conflict => prompter.0.table.open().set(&session, None),
-                    Err(error) => tracing::warn!(%session, %error, "a run that a crash has cut off did not go on"),
+                    Err(error) => {
+                        prompter.0.table.open().leave(&session);
+                        tracing::warn!(%session, %error, "a run that a crash has cut off did not go on");
+                    }
                 }
             });
         }
@@ -234,7 +241,14 @@ impl LocalPrompter {
             return Ok(vec![WaitingPause { session, since_ms, digest: pause.digest(), pause }]);
         }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
-        let pauses = lead.pauses().await?;
+        let pauses = match lead.pauses().await {
+            // What cannot be written, as on a full disk, can be read.
+            Err(error) if error.kind() == ErrorKind::Storage => {
+                let run = self.0.sessions.transcript(&LogId::from(&**session), Seq(u64::MAX)).await;
+                run.map_err(told::of_journal)?.pauses().cloned().collect()
+            }
+            pauses => pauses?,
+        };
         table.forget();
         let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
         let one = |pause: Arc<Pause>| {
@@ -278,9 +292,21 @@ impl LocalPrompter {
         })
     }
 
-    fn resumed(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+    /// A run that was answered goes on whoever follows it: who answers from elsewhere need not stay.
+    fn resumed(&self, request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+        let prompter = self.clone();
+        let begun = tokio::spawn(async move { prompter.answered(request).await.map(RunStream::on_its_own) });
+        Box::pin(async move {
+            let broken = |error| Error::new(ErrorKind::Agent, "the run broke off").with_source(error);
+            Ok(Box::pin(begun.await.map_err(broken)??) as EventStream)
+        })
+    }
+
+    fn answered(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<RunStream, Error>> {
         Box::pin(async move {
             let session = self.session_of(request.session.as_ref());
+            // One that is not there is not made by an answer.
+            self.0.sessions.journal().info(&session::check(&session)?).await.map_err(told::of_journal)?;
             let looking = self.0.table.looking.lock().await;
             let (mut slot, lead) = self.sit(&session)?;
             drop(looking);
@@ -293,9 +319,9 @@ impl LocalPrompter {
                 }
             }
             let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            slot.answers();
+            slot.answers(lead.pauses().await.unwrap_or_default());
             let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            Ok(Box::pin(RunStream::begin(run, slot, None).await?) as EventStream)
+            RunStream::begin(run, slot, None).await
         })
     }
 }

@@ -58,6 +58,11 @@ pub(super) fn stopped() -> Error {
     Error::new(ErrorKind::Closed, "the agent was stopped")
 }
 
+/// The agent ends for a moment.
+pub(super) fn updated() -> Error {
+    Error::new(ErrorKind::Closed, "the agent begins anew with an update; its run goes on then")
+}
+
 fn of_journal_kind(error: &JournalError) -> ErrorKind {
     match error.kind {
         JournalErrorKind::Missing => ErrorKind::Missing,

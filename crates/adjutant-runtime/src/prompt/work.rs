@@ -4,15 +4,18 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
-use adjutant_agent::{CancelBy, Event, EventKind, Outcome, RunResult};
+use adjutant_agent::{CancelBy, Event, EventKind, Outcome, Pause, RunResult};
 use adjutant_llm::CallId;
 use futures_core::Stream;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use tokio::{
     sync::{mpsc, watch},
     time::Sleep,
@@ -64,6 +67,8 @@ pub(crate) struct SessionTable {
     pub(super) stopping: CancellationToken,
     /// Everything that still works is left.
     pub(super) leaving: CancellationToken,
+    /// True if what is left goes on at the next start.
+    goes_on: AtomicBool,
 }
 
 #[derive(Default)]
@@ -95,6 +100,8 @@ pub(super) struct SessionSlot {
     session: Option<Arc<str>>,
     /// How its run stood before it was answered, until that is heard.
     former: Option<OpenRun>,
+    /// The pauses that it had then.
+    waited: Vec<Arc<Pause>>,
     has_begun: bool,
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
@@ -121,6 +128,7 @@ impl SessionTable {
             observer: Mutex::default(),
             stopping: CancellationToken::new(),
             leaving: CancellationToken::new(),
+            goes_on: AtomicBool::new(false),
         })
     }
 
@@ -129,8 +137,13 @@ impl SessionTable {
         self.runs.subscribe()
     }
 
-    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on.
+    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on. For an update
+    /// all are left at once, and go on after it.
     pub(super) async fn close(&self, grace: Duration) {
+        if self.open().is_updated() {
+            self.goes_on.store(true, Ordering::Release);
+            self.leaving.cancel();
+        }
         self.stopping.cancel();
         let mut runs = self.runs();
         // The sender is held by the table itself.
@@ -170,6 +183,7 @@ impl SessionTable {
             table: Arc::clone(self),
             session: session.cloned(),
             former: None,
+            waited: Vec::new(),
             has_begun: false,
             ended: None,
         })
@@ -269,13 +283,20 @@ impl SessionSlot {
 
     /// A run that waits is about to be answered: it counts as at work before the log holds the answer, so that it goes on if a
     /// crash comes between. If the answer is not heard, it waits again.
-    pub(super) fn answers(&mut self) {
+    pub(super) fn answers(&mut self, waited: Vec<Arc<Pause>>) {
         let Some(session) = &self.session else { return };
         let mut open = self.table.open();
         if let Some(run) = open.get(session).filter(|run| run.state == OpenState::Waiting) {
             open.set(session, Some(OpenRun { state: OpenState::Working, ..run }));
-            self.former = Some(run);
+            (self.former, self.waited) = (Some(run), waited);
         }
+    }
+
+    /// Since when it waits, if for nothing but what it waited for before.
+    fn waits_since(&self, result: &RunResult) -> Option<u64> {
+        let Outcome::Paused { pauses } = &result.outcome else { return None };
+        let is_old = pauses.iter().all(|pause| self.waited.iter().any(|it| it.id == pause.id));
+        self.former.filter(|_| is_old).map(|run| run.since_ms)
     }
 
     /// Says what came of the work.
@@ -359,13 +380,25 @@ impl RunStream {
         }
     }
 
+    /// Performs the run on a task of its own, to its end, whether its events are read or not.
+    pub(super) fn on_its_own(mut self) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
+        let (sender, mut heard) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Some(item) = self.next().await {
+                // Nobody need be there.
+                let _ = sender.send(item).await;
+            }
+        });
+        stream::poll_fn(move |cx| heard.poll_recv(cx))
+    }
+
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         if let Some(first) = self.first.pop_front() {
             return Poll::Ready(Some(Ok(first)));
         }
         let Some(run) = &mut self.run else { return Poll::Ready(None) };
         if self.leaving.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.fail(told::stopped()))));
+            return Poll::Ready(Some(Err(self.leave())));
         }
         if self.stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(cx).is_ready()) {
             self.stopping = None;
@@ -384,8 +417,9 @@ impl RunStream {
         match run.poll_event(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some(event)) => {
-                if matches!(event.kind, EventKind::RunPaused { .. }) && event.who.depth == 0 {
-                    self.slot.note(|open, session| open.wait(session, event.at_ms));
+                if let (EventKind::RunPaused { result }, 0) = (&event.kind, event.who.depth) {
+                    let since_ms = self.slot.waits_since(result).unwrap_or(event.at_ms);
+                    self.slot.note(|open, session| open.wait(session, since_ms));
                 }
                 Poll::Ready(Some(Ok(event)))
             }
@@ -401,6 +435,16 @@ impl RunStream {
                 Err(error) => Poll::Ready(Some(Err(self.fail(error)))),
             },
         }
+    }
+
+    fn leave(&mut self) -> Error {
+        if !self.slot.table.goes_on.load(Ordering::Acquire) {
+            return self.fail(told::stopped());
+        }
+        // It counts as at work, whether it has begun or its answer was heard.
+        self.slot.former = None;
+        self.run.take().into_iter().for_each(LeadRun::leave);
+        self.fail(told::updated())
     }
 
     fn fail(&mut self, error: Error) -> Error {

@@ -15,7 +15,7 @@ use adjutant_runtime::{
     prompt::{Control, ForkRequest, MessagesRequest, PausesRequest},
 };
 use async_trait::async_trait;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -86,6 +86,8 @@ async fn call_is_stopped_and_its_run_goes_on(over: Over) {
             break call;
         }
     };
+    let other = Control::StopCall { call: "c9_0_0".parse().expect("a call") };
+    assert_eq!(kind(stage.prompter.control(Some("talk"), other).await), ErrorKind::Missing);
     stage.prompter.control(Some("talk"), Control::StopCall { call }).await.expect("it is heard");
     assert_eq!(stage::end_of(&stage::all(events).await).text(), "Done.");
 }
@@ -163,7 +165,7 @@ async fn session_is_forked_and_deleted(over: Over) {
     assert_eq!(kind(said("talk").await), ErrorKind::Missing);
 }
 
-/// A journal that counts the records that are read.
+/// A journal that counts the records that are read; what it gives is not asked again after its end.
 #[derive(Debug, Clone)]
 struct Counting(MemoryJournal, Arc<AtomicUsize>);
 
@@ -175,14 +177,34 @@ impl Journal for Counting {
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
         let count = Arc::clone(&self.1);
-        Box::pin(self.0.read(log, after).inspect(move |_| {
+        Box::pin(stream::unfold((self.0.read(log, after), count), |(mut records, count)| async move {
+            let record = records.next().await?;
             count.fetch_add(1, Ordering::Relaxed);
+            Some((record, (records, count)))
         }))
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
         self.0.info(log).await
     }
+}
+
+#[tokio::test]
+async fn run_is_followed_to_its_end_while_its_log_is_behind() {
+    let (journal, gate) = (Counting(MemoryJournal::default(), Arc::default()), Gate::default());
+    let script = Script::new().text("A long story.").delta_chars(2).wait_at(2, &gate);
+    let stage = stage::kept(Over::Local, [script], journal, Durability::default()).await;
+    let running = at_work(&stage, &gate).await;
+    let mut heard = stage.prompter.attach(Some("talk"), Some(0)).await.expect("it is followed");
+    // Once more while it waits for the log.
+    for _ in 0..2 {
+        if let Some(event) = heard.next().now_or_never() {
+            event.expect("it goes on").expect("an event");
+        }
+    }
+    gate.open();
+    assert_eq!(stage::end_of(&stage::all(heard).await).text(), "A long story.");
+    running.await.expect("it ends");
 }
 
 #[tokio::test]
