@@ -5,7 +5,7 @@ import { ask, at, enter, exported, follow, query, sliced } from "./net.js";
 import { Composer, Fork, Pause, useSend } from "./forms.js";
 import { Windowed } from "./list.js";
 import { Agents, Context, Cost, Shared, State, Timeline, Transcript } from "./views.js";
-import { t, ago, clock, line, money, number } from "./text.js";
+import { t, ago, clock, line, many, money, number } from "./text.js";
 
 const TABS = ["Transcript", "Agents", "Timeline", "Cost", "Context", "Shared", "Forks"];
 const address = (agent, session = "", tab = "") => `#/${[agent, session, tab].map(encodeURIComponent).join("/").replace(/\/+$/, "")}`;
@@ -93,12 +93,12 @@ function Sessions({ agent, session }) {
   const said = useAsked(agent && at(agent, "sessions", { limit, search, state }), 3000);
   const row = (it) => html`<a class=${`session ${it.name === session ? "on" : ""}`} href=${address(agent, it.name)} aria-current=${it.name === session ? "page" : null}>
     <span class="row"><b>${t(it.title ?? it.name, 80)}</b><${State} of=${it.state ?? "open"} /></span>
-    <span class="dim row"><span>${it.title ? html`${t(it.name, 60)} · ` : ""}${ago(it.changed_ms)}</span><span>${it.usage ? `${number(it.usage.input + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></span></a>`;
+    <small class="row"><span>${it.title ? html`${t(it.name, 60)} · ` : ""}${ago(it.changed_ms)}</span><span>${it.usage ? `${number(it.usage.input + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></small></a>`;
   return html`<nav aria-label="Sessions"><div class="bar"><input type="search" id="search" aria-label="Search sessions" placeholder="Search sessions" value=${search} onInput=${(event) => find(event.target.value)} />
     <select aria-label="State" value=${state} onChange=${(event) => choose(event.target.value)}><option value="">all</option>${["working", "waiting", "open", "done", "failed", "aside"].map((it) => html`<option>${it}</option>`)}</select></div>
     ${said?.trouble && html`<p class="bad pad" role="alert">${line(said.trouble)}</p>`}
     <${Windowed} items=${said?.sessions ?? []} row=${row} tall=${58} keyOf=${(it) => it.name} label="Sessions" />
-    <div class="bar">${said?.after && limit < 1000 && html`<button onClick=${() => more(Math.min(limit * 3, 1000))}>More sessions</button>`}<a href=${address(agent)}>Workers</a></div></nav>`;
+    <div class="bar">${said?.after && limit < 1000 && html`<button onClick=${() => more(Math.min(limit * 3, 1000))}>More sessions</button>`}<button onClick=${() => (location.hash = address(agent, `session-${new Date().toISOString().slice(0, 19)}`))}>New session</button><span class="grow"></span><a href=${address(agent)}>Workers</a></div></nav>`;
 }
 
 function Workers({ agent }) {
@@ -120,7 +120,7 @@ function Forks({ agent, session }) {
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Forks and comparison"><h2>Forks</h2>
     <ul class="cards">${(tree?.branches ?? []).map(({ depth, info }) => html`<li style=${{ marginLeft: `${depth}rem` }}><a href=${address(agent, info.log)}>${t(info.log)}</a> <small>${info.head} records, ${ago(info.updated_ms)}</small>
       ${info.log !== session && html` <button onClick=${() => choose(info.log)}>Compare</button>`}</li>`)}</ul>
-    <h2>Compare with</h2><form class="row" onSubmit=${(event) => (event.preventDefault(), choose(event.target.other.value))}><input name="other" aria-label="Another session" value=${other} /><button>Compare</button></form>
+    <h2>Compare with</h2><form class="fields" onSubmit=${(event) => (event.preventDefault(), choose(event.target.other.value))}><input name="other" aria-label="Another session" value=${other} /><button>Compare</button></form>
     ${diff && (diff.trouble ? html`<p class="bad">${t(diff.trouble)}</p>` : html`<p>The same through record <b>${diff.shared}</b>; from there, ${diff.beyond[0]} and ${diff.beyond[1]} records.</p>
       ${diff.fields.length > 0 && html`<h3>The first difference</h3>${sides(diff.fields)}`}${diff.lines.length > 0 && html`<h3>From where they part</h3>${sides(diff.lines)}`}`)}
     ${again?.again?.length > 0 && html`<h2>What would run again</h2><ul>${again.again.map((it) => html`<li>${t(it.text, 500)}</li>`)}</ul>`}</div>`;
@@ -170,10 +170,10 @@ function Session({ agent, session, tab, help }) {
     Context: () => html`<${Context} s=${s} context=${context?.requests ?? exported?.context?.requests} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
   };
   const waits = own.past ? [] : [...own.s.pauses.values()];
-  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${s.runs.filter((it) => !it.a.depth).length} runs · ${s.total.requests} requests · ${money(s.total.cost)}</span>
+  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>
       <span class="grow"></span>${!exported && html`<a class="button" href=${`/v1${at(agent, "export", { session })}`} download>Export</a>`}
-      <span class="seen" aria-live="polite">${waits.length ? `${waits.length} questions wait` : `The session is ${now}`}</span></div>
-    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
+      <span class="seen" aria-live="polite">${waits.length ? `${many(waits.length, "question")} wait` : `The session is ${now}`}</span></div>
+    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
     ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${(answer) => control({ control: "answer", answers: [answer] })} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
     <div class="tabs" role="tablist" aria-label="Views">${TABS.filter((it) => !exported || it !== "Forks").map((it) => html`<button role="tab" id=${`tab-${it}`} aria-controls="view" aria-selected=${it === tab} tabindex=${it === tab ? 0 : -1} onClick=${() => go(it)}
       onKeyDown=${(event) => {

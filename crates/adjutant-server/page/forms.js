@@ -60,13 +60,13 @@ export function Pause({ of: { pause, at }, answer }) {
     : html`<input name="text" aria-label=${word} placeholder=${word} type=${ask.kind === "limit" ? "number" : "text"} min="1" autocomplete="off" />`;
   return html`<form class="pause" onSubmit=${safe} aria-label=${`Waits: ${line(call?.name ?? ask.kind)}`}>
     <p><b>${t(pause.agent || "The run")}</b> asks${call ? html` about <b>${t(call.name)}</b>` : ""} <small>${ago(at)}${pause.deadline_ms && `, until ${new Date(pause.deadline_ms).toLocaleString()}`}</small></p>
-    <${Pre} text=${ask.prompt} kind="plain" />${ask.data?.why && html`<p class="dim">${t(ask.data.why, 500)}</p>`}
+    <${Pre} text=${(call && ask.data?.why) || ask.prompt} kind="plain" />
     ${pause.refused?.map((it) => html`<p class="bad">Refused before: ${t(it, 500)}</p>`)}
     ${call && (edited == null ? html`<${Change} name=${call.name} args=${call.args} />` : html`<label>Arguments, as JSON<textarea rows="8" spellcheck="false" value=${edited} onInput=${(event) => edit(event.target.value)}></textarea></label>`)}
     <div class="row">${approval || ask.kind === "authorisation" ? html`${button("approve", edited == null ? "Approve" : "Approve as edited", "main")}
         ${approval && call && html`<button type="button" onClick=${() => edit(edited == null ? pretty(call.args) : null)}>${edited == null ? "Edit the arguments" : "Leave them"}</button>`}
-        ${approval && edited == null && button("always", "Always in this run")}${button("deny", "Deny", "danger")}`
-      : html`${button({ question: "give", external: "return", limit: "extend" }[ask.kind] ?? "give", "Send", "main")}${button("decline", "Decline")}`}</div>${trouble}</form>`;
+        ${approval && edited == null && button("always", "Always in this run")}${field}${button("deny", "Deny", "danger")}`
+      : html`${field}${button({ question: "give", external: "return", limit: "extend" }[ask.kind] ?? "give", "Send", "main")}${button("decline", "Decline")}`}</div>${trouble}</form>`;
 }
 
 /** A message to the run, or the next prompt. */

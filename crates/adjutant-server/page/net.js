@@ -55,7 +55,7 @@ export async function sliced(list, work, signal) {
 export async function follow(agent, session, hear, tell, signal) {
   // A stream may be cut between two events of one record: that record is asked for again, and what of it was heard is passed over.
   let [newest, heard] = [0, new Set()];
-  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 8000)) {
+  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 4000)) {
     try {
       const after = Math.max(newest - 1, 0);
       const answer = await fetch(`/v1${at(agent, "events", { session, after, follow: true })}`, { signal });
@@ -92,7 +92,7 @@ export async function follow(agent, session, hear, tell, signal) {
     } catch (error) {
       if (signal.aborted) return;
       tell(error.message, error.status);
-      if ([401, 403, 404].includes(error.status)) return;
+      if (error.status === 401) return;
     }
     await new Promise((go) => setTimeout(go, wait));
   }

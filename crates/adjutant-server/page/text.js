@@ -154,6 +154,7 @@ export function Markdown({ text }) {
   return html`<div class="md" dir="auto">${known.get(text)}</div>`;
 }
 
+export const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 export const number = (n) => (n < 1000 ? `${n ?? 0}` : n < 1e6 ? `${(n / 1e3).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`);
 export const money = (nano) => (nano == null ? "–" : `$${(nano / 1e9).toFixed(nano < 1e9 ? 4 : 2)}`);
 export const span = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 6e4 ? `${(ms / 1e3).toFixed(1)} s`

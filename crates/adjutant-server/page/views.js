@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { prompted, share, textOf, used } from "./fold.js";
 import { Windowed } from "./list.js";
-import { Diff, Markdown, Pre, t, change, clock, line, money, number, pretty, span } from "./text.js";
+import { Diff, Markdown, Pre, t, change, clock, line, many, money, number, pretty, span } from "./text.js";
 
 const opened = new Map();
 /** Something that is opened and closed; what somebody chose outlives the row. */
@@ -152,7 +152,7 @@ const under = (s) => {
 export function Agents({ s, act }) {
   const row = (a) => html`<div class="agent" style=${{ paddingLeft: `${1 + Math.min(a.depth, 12) * 1.4}rem` }}>
     <button class="plain" onClick=${() => act.only(a.thread)} title="Show what it said and did"><b style=${{ color: `var(--a${a.n % 6})` }}>${a.depth > 0 && "└ "}${t(a.name)}</b></button>
-    <${State} of=${a.state} /><small>${a.turns} turns · ${a.calls} calls · ${number(prompted(a.sum) + a.sum.out)} tokens · ${money(a.sum.cost)} · ${span(a.last - a.first)}</small>
+    <${State} of=${a.state} /><small>${many(a.turns, "turn")} · ${many(a.calls, "call")} · ${number(prompted(a.sum) + a.sum.out)} tokens · ${money(a.sum.cost)} · ${span(a.last - a.first)}</small>
     ${a.task && html`<p class="dim task">${t(a.task, 300)}</p>`}</div>`;
   return html`<${Windowed} items=${under(s)} row=${row} tall=${60} label="Agents" keyOf=${(a) => a.thread} />`;
 }
