@@ -1,6 +1,10 @@
 //! An engine in the making: what is resolved, and what an application gives beside it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use adjutant_agent::{Middleware, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
@@ -27,7 +31,7 @@ use crate::{
     manifest::ModelChoice,
     peers,
     process_tool::ProgramHolder,
-    prompt::{Asked, Calls, LocalPrompter, SessionTable},
+    prompt::{Asked, Calls, Glances, LocalPrompter, SessionTable},
 };
 
 /// An engine in the making.
@@ -192,6 +196,7 @@ impl EngineBuilder {
         let usual = members.iter().find(|it| it.spec.name == first.name).and_then(|it| it.model.clone());
         members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), &mut models))?;
         let rules = members.iter().filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?))).collect();
+        let (models, due) = (Mutex::new(models), tooling.store.due_work().ok());
         let (lasts, sessions) = (tooling.store.lasts(), Sessions::new(tooling.store.journal()).world(world));
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
@@ -209,8 +214,14 @@ impl EngineBuilder {
             }),
             forget: Box::new(move |session| forgetful.forget(session)),
             model,
+            models: Box::new(move |name| {
+                let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+                models.chosen(&ModelChoice::Name(name.into()))
+            }),
             options: lead.options.clone(),
             sessions,
+            due,
+            glances: Glances::default(),
             default_session,
             name: Arc::clone(&manifest.name),
             lasts,

@@ -117,7 +117,7 @@ impl LocalPrompter {
                 return Err(Error::new(ErrorKind::Missing, message));
             }
             None => lead.called(&request.prompt, call, time)?,
-            Some(_) => lead.resume(Vec::new()).await?,
+            Some(_) => lead.resume(Vec::new(), None).await?,
         };
         RunStream::begin(run, slot, None).await?.finish().await?;
         let run = self.read(&log).await?;
