@@ -107,6 +107,43 @@ for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "
   });
 }
 
+await check("each kind of question has its answers, and Enter in the reason approves nothing", async () => {
+  const ask = (kind, more = {}) => ({ id: `main/${kind}`, ask: { kind, prompt: `What about ${kind}?`, ...more }, call: { id: "c9_0_0", name: "pay", args: `{"cents": 12345678901234567890}` }, thread: "main", agent: "lead", digest: `d-${kind}` });
+  const answers = [
+    ["approval", {}, async (form) => form.getByRole("button", { name: "Approve" }).click(), { answer: "approve" }],
+    ["approval", {}, async (form) => form.getByRole("button", { name: "Always" }).click(), { answer: "approve", for_run: true }],
+    ["approval", {}, async (form) => { await form.getByLabel("Why not").fill("no"); await form.getByLabel("Why not").press("Enter"); await form.getByRole("button", { name: "Deny" }).click(); }, { answer: "deny", reason: "no" }],
+    ["approval", {}, async (form) => { await form.getByRole("button", { name: "Edit" }).click(); await form.getByRole("button", { name: "as edited" }).click(); }, { answer: "approve", args: `{\n  "cents": 12345678901234567890\n}` }],
+    ["question", {}, async (form) => { await form.getByLabel("Your answer").fill("blue"); await form.getByLabel("Your answer").press("Enter"); }, { answer: "give", value: "blue" }],
+    ["question", { schema: { enum: [1, "two"] } }, async (form) => { await form.getByLabel("Your answer").selectOption("1"); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "give", value: 1 }],
+    ["question", { schema: { type: "object" } }, async (form) => { await form.getByLabel("Your answer").fill(`{"a": [1]}`); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "give", value: { a: [1] } }],
+    ["limit", {}, async (form) => { await form.getByLabel("How much more").fill("500"); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "extend", by: 500 }],
+    ["external", {}, async (form) => { await form.getByLabel("The result").fill("done"); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "return", result: { status: "ok", content: [{ type: "text", text: "done" }] } }],
+    ["authorisation", {}, async (form) => form.getByRole("button", { name: "Approve" }).click(), { answer: "approve" }],
+    ["question", {}, async (form) => form.getByRole("button", { name: "Decline" }).click(), { answer: "decline" }],
+  ];
+  for (const [n, [kind, more, act, wanted]] of answers.entries()) {
+    const events = session.slice(0, 3);
+    sessions.set(`ask${n}`, { events: [...events, { ...events[0], seq: 4, event: "paused", pause: ask(kind, more) }] });
+    const page = await open(at(`ask${n}`));
+    server.posted.length = 0;
+    await act(page.locator(".pause"));
+    for (let tries = 0; !server.posted.length && tries < 50; tries += 1) await page.waitForTimeout(20);
+    const told = JSON.stringify(server.posted.map((it) => [it.csrf, it.control, it.answers]));
+    must(told === JSON.stringify([["1", "answer", [{ pause: `main/${kind}`, answer: wanted, shown: `d-${kind}` }]]]), `${kind}: ${told}`);
+    await page.context().close();
+  }
+  return `${answers.length} rows`;
+});
+
+await check("the picture of the README is made", async () => {
+  const page = await open(at("bills/rounding"), { viewport: { width: 1280, height: 1000 } });
+  await page.getByText("asks about").waitFor();
+  await page.evaluate(() => (document.querySelector("#view .window").scrollTop = 0));
+  await page.getByText("Thinking").first().waitFor();
+  await page.screenshot({ path: join(out, "view.png") });
+});
+
 await check("hostile text is shown as text in every view", async () => {
   const page = await open(at("hostile"));
   let asked = 0;

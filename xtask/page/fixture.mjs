@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'";
+const POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES = { js: "text/javascript", css: "text/css", html: "text/html" };
 
 /** `sessions`: name → { events, row?, rest? }. What is posted is kept in `posted`. */

@@ -86,6 +86,15 @@ function useAsked(path, every, ...deps) {
   return said;
 }
 
+/** What each request was made of, as far as it is known: a page after the other, and what came since. */
+function useContext(own, agent, session, wanted) {
+  const [list, set] = useState(exported?.context ?? []);
+  const [after, due] = [list.at(-1)?.seq ?? 0, own.s.requests.length > list.length];
+  const said = useAsked(wanted && due && at(agent, "context", { session, after, limit: 1000 }), 0, own.s.requests.length >> 3);
+  useEffect(() => said?.requests?.length > 0 && said.requests[0].seq > after && set([...list, ...said.requests]), [said]);
+  return list;
+}
+
 function Sessions({ agent, session }) {
   const [search, find] = useState("");
   const [state, choose] = useState("");
@@ -132,15 +141,17 @@ function Session({ agent, session, tab, help }) {
   const [find, look] = useState("");
   const [cursor, move] = useState(null);
   const [forking, ask_fork] = useState(null);
-  const context = useAsked(tab === "Context" && at(agent, "context", { session, limit: 1000 }), 0, own.s.requests.length);
+  const context = useContext(own, agent, session, tab === "Context");
+  const row = useAsked(at(agent, "sessions", { search: session, limit: 50 }), 5000)?.sessions?.find((it) => it.name === session);
   const s = own.past ?? own.s;
-  const now = standing(own.s);
+  // A run that nobody drives any more looks in its events like one that goes on.
+  const now = standing(own.s) === "working" && row?.state === "open" ? "open" : standing(own.s);
   const control = (said) => ask(at(agent, "control", { session }), said);
   const act = {
     travel: (seq) => own.travel(seq),
     only: (thread) => (choose(thread), go("Transcript")),
     show: (seq) => (choose(""), look(""), move(s.items.findIndex((it) => (it.call?.seq ?? it.seq) >= seq)), go("Transcript")),
-    ...(!exported && { fork: ask_fork, stopCall: (call) => control({ control: "stop_call", call: call.id }) }),
+    seen: [], ...(!exported && { fork: ask_fork, stopCall: (call) => control({ control: "stop_call", call: call.id }) }),
   };
   const go = (to) => (exported ? help.tab(to) : (location.hash = address(agent, session, to)));
   useEffect(() => {
@@ -148,8 +159,8 @@ function Session({ agent, session, tab, help }) {
       if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || forking) return;
       const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
       const keys = {
-        j: () => move(Math.min((cursor ?? -1) + 1, s.items.length - 1)), k: () => move(Math.max((cursor ?? s.items.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
-        l: () => (own.travel(null), move(null)), f: () => act.fork && s.items[cursor] && act.fork(s.items[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
+        j: () => move(Math.min((cursor ?? -1) + 1, act.seen.length - 1)), k: () => move(Math.max((cursor ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
+        l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
       };
       const tabbed = TABS[Number(event.key) - 1];
       if (tabbed) go(tabbed);
@@ -167,7 +178,7 @@ function Session({ agent, session, tab, help }) {
         <select aria-label="Agent" value=${only} onChange=${(event) => choose(event.target.value)}><option value="">all agents</option>${[...s.agents.values()].slice(0, 500).map((it) => html`<option value=${it.thread}>${line(it.name, 60)}</option>`)}</select></div>
       <${Transcript} s=${s} only=${only} find=${find} cursor=${cursor} act=${act} />`,
     Agents: () => html`<${Agents} s=${s} act=${act} />`, Timeline: () => html`<${Timeline} s=${s} act=${act} />`, Cost: () => html`<${Cost} s=${s} />`,
-    Context: () => html`<${Context} s=${s} context=${context?.requests ?? exported?.context?.requests} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
+    Context: () => html`<${Context} s=${s} context=${context} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
   };
   const waits = own.past ? [] : [...own.s.pauses.values()];
   return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>

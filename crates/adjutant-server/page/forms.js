@@ -26,47 +26,35 @@ const json = (text) => {
 /** One thing that waits: what is asked, about what, and the answers that it takes. */
 export function Pause({ of: { pause, at }, answer }) {
   const { ask, call, id } = pause;
+  const box = useRef();
   const [edited, edit] = useState(null);
-  const [send, busy, trouble] = useSend((it) => answer({ pause: id, answer: it, shown: pause.digest }));
-  const approval = ask.kind === "approval";
-  const submit = (event) => {
-    event.preventDefault();
-    const { what, text } = { what: event.submitter.value, ...values(event.target) };
-    const make = {
-      approve: () => (edited == null ? {} : json(edited) && { args: edited }),
-      always: () => ({ for_run: true }),
-      deny: () => ({ reason: text }),
-      give: () => ({ value: !ask.schema || ask.schema.type === "string" || ask.schema.enum?.includes(text) ? text : json(text) }),
-      return: () => ({ result: { status: "ok", content: [{ type: "text", text }] } }),
-      extend: () => ({ by: Number(text) || 0 }),
-      decline: () => (text ? { message: text } : {}),
-    };
-    send((() => {
-      const kind = what === "always" ? "approve" : what;
-      return { answer: kind, ...make[what]() };
-    })());
-  };
-  const safe = (event) => {
-    try {
-      submit(event);
-    } catch (error) {
-      send(null, (event.preventDefault(), error));
-    }
-  };
-  const button = (what, label, kind = "") => html`<button name="what" value=${what} class=${kind} disabled=${busy}>${label}</button>`;
-  const word = { question: "Your answer", external: "The result of the call", limit: "How much more" }[ask.kind] ?? "Why not, for the model";
+  const approval = ask.kind === "approval" || ask.kind === "authorisation";
   const choices = ask.schema?.enum;
-  const field = choices ? html`<select name="text" aria-label=${word}>${choices.map((it) => html`<option value=${typeof it === "string" ? it : JSON.stringify(it)}>${line(it)}</option>`)}</select>`
+  const make = (what, text) => ({
+    approve: () => (edited == null ? {} : json(edited) && { args: edited }),
+    always: () => ({ answer: "approve", for_run: true }),
+    deny: () => ({ reason: text }),
+    give: () => ({ value: choices || (ask.schema && ask.schema.type !== "string") ? json(text) : text }),
+    return: () => ({ result: { status: "ok", content: [{ type: "text", text }] } }),
+    extend: () => ({ by: Number(text) || 0 }),
+    decline: () => (text ? { message: text } : {}),
+  })[what]();
+  const [send, busy, trouble] = useSend(async (what) => answer({ pause: id, answer: { answer: what, ...make(what, values(box.current).text) }, shown: pause.digest }));
+  const button = (what, label, kind = "") => html`<button type="button" class=${kind} disabled=${busy} onClick=${() => send(what)}>${label}</button>`;
+  const main = { question: "give", external: "return", limit: "extend" }[ask.kind] ?? "give";
+  const word = { give: "Your answer", return: "The result of the call", extend: "How much more" }[!approval && main] ?? "Why not, for the model";
+  const field = choices ? html`<select name="text" aria-label=${word}>${choices.map((it) => html`<option value=${JSON.stringify(it)}>${line(it)}</option>`)}</select>`
     : html`<input name="text" aria-label=${word} placeholder=${word} type=${ask.kind === "limit" ? "number" : "text"} min="1" autocomplete="off" />`;
-  return html`<form class="pause" onSubmit=${safe} aria-label=${`Waits: ${line(call?.name ?? ask.kind)}`}>
+  // Enter in the field for a reason is no approval.
+  return html`<form class="pause" ref=${box} onSubmit=${(event) => (event.preventDefault(), approval || send(main))} aria-label=${`Waits: ${line(call?.name ?? ask.kind)}`}>
     <p><b>${t(pause.agent || "The run")}</b> asks${call ? html` about <b>${t(call.name)}</b>` : ""} <small>${ago(at)}${pause.deadline_ms && `, until ${new Date(pause.deadline_ms).toLocaleString()}`}</small></p>
     <${Pre} text=${(call && ask.data?.why) || ask.prompt} kind="plain" />
     ${pause.refused?.map((it) => html`<p class="bad">Refused before: ${t(it, 500)}</p>`)}
     ${call && (edited == null ? html`<${Change} name=${call.name} args=${call.args} />` : html`<label>Arguments, as JSON<textarea rows="8" spellcheck="false" value=${edited} onInput=${(event) => edit(event.target.value)}></textarea></label>`)}
-    <div class="row">${approval || ask.kind === "authorisation" ? html`${button("approve", edited == null ? "Approve" : "Approve as edited", "main")}
-        ${approval && call && html`<button type="button" onClick=${() => edit(edited == null ? pretty(call.args) : null)}>${edited == null ? "Edit the arguments" : "Leave them"}</button>`}
-        ${approval && edited == null && button("always", "Always in this run")}${field}${button("deny", "Deny", "danger")}`
-      : html`${field}${button({ question: "give", external: "return", limit: "extend" }[ask.kind] ?? "give", "Send", "main")}${button("decline", "Decline")}`}</div>${trouble}</form>`;
+    <div class="row">${approval ? html`${button("approve", edited == null ? "Approve" : "Approve as edited", "main")}
+        ${call && ask.kind === "approval" && html`<button type="button" onClick=${() => edit(edited == null ? pretty(call.args) : null)}>${edited == null ? "Edit the arguments" : "Leave them"}</button>`}
+        ${edited == null && ask.kind === "approval" && button("always", "Always in this run")}${field}${button("deny", "Deny", "danger")}`
+      : html`${field}${button(main, "Send", "main")}${button("decline", "Decline")}`}</div>${trouble}</form>`;
 }
 
 /** A message to the run, or the next prompt. */

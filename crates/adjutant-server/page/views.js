@@ -123,7 +123,7 @@ function useFound(items, key, fits) {
 export function Transcript({ s, only, find, cursor, act }) {
   const low = find.toLowerCase();
   const found = useFound(s.items, `${only}\n${low}`, (it) => (!only || it.a.thread === only) && (!low || words(it).toLowerCase().includes(low)));
-  const items = only || low ? found : s.items;
+  const items = (act.seen = only || low ? found : s.items);
   const row = (it, at) => {
     const Kind = KINDS[it.k];
     return html`<article class=${`item ${it.k} ${at === cursor ? "cursor" : ""}`} aria-label=${`${it.k} of ${line(it.a.name)}, record ${it.seq}`}>
