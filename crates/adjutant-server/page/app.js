@@ -102,7 +102,7 @@ function Sessions({ agent, session }) {
   const said = useAsked(agent && at(agent, "sessions", { limit, search, state }), 3000);
   const row = (it) => html`<a class=${`session ${it.name === session ? "on" : ""}`} href=${address(agent, it.name)} aria-current=${it.name === session ? "page" : null}>
     <span class="row"><b>${t(it.title ?? it.name, 80)}</b><${State} of=${it.state ?? "open"} /></span>
-    <small class="row"><span>${it.title ? html`${t(it.name, 60)} · ` : ""}${ago(it.changed_ms)}</span><span>${it.usage ? `${number(it.usage.input + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></small></a>`;
+    <small class="row"><span>${ago(it.changed_ms)}${it.title && html` · ${t(it.name, 60)}`}</span><span>${it.usage ? `${number(it.usage.input + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></small></a>`;
   return html`<nav aria-label="Sessions"><div class="bar"><input type="search" id="search" aria-label="Search sessions" placeholder="Search sessions" value=${search} onInput=${(event) => find(event.target.value)} />
     <select aria-label="State" value=${state} onChange=${(event) => choose(event.target.value)}><option value="">all</option>${["working", "waiting", "open", "done", "failed", "aside"].map((it) => html`<option>${it}</option>`)}</select></div>
     ${said?.trouble && html`<p class="bad pad" role="alert">${line(said.trouble)}</p>`}
