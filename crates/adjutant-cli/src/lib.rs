@@ -53,6 +53,7 @@ mod trouble;
 mod trust;
 mod under;
 mod up;
+mod view;
 mod waits;
 mod when;
 mod work;

@@ -17,7 +17,7 @@ const MAX_FAULTS: usize = 3;
 const MAX_FAULT: usize = 200;
 
 /// A request of which there is a form.
-pub(super) trait RequestForm {
+pub(crate) trait RequestForm {
     /// The name of its schema in the description; empty for a query.
     const SCHEMA: &'static str = "";
     /// The form in words.
