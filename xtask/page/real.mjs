@@ -19,23 +19,23 @@ models:
 `;
 const NASTY = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script> \u202egnp.exe \u001b[31m שלום [x](javascript:hacked)`;
 
-/** Starts a command of the program and waits for the address of the page that it prints. */
-async function start(program, args, env) {
+/** Starts a command of the program, and waits until it says something that fits. */
+async function start(program, args, env, fits) {
   const child = spawn(program, args, { env });
   let said = "";
-  const address = await new Promise((found, lost) => {
+  const found = await new Promise((found, lost) => {
     const hear = (part) => {
       said += part;
-      const url = /http:\/\/[^\s]+#token=\w+/.exec(said);
-      if (url) found(url[0]);
+      const hit = fits.exec(said);
+      if (hit) found(hit[0]);
     };
     child.stdout.on("data", hear);
     child.stderr.on("data", hear);
     child.on("exit", (code) => lost(new Error(`${args.join(" ")} ended with ${code}: ${said}`)));
-    setTimeout(() => lost(new Error(`no address in 30 s: ${said}`)), 30_000).unref();
+    setTimeout(() => lost(new Error(`it did not come to ${fits} in 60 s: ${said}`)), 60_000).unref();
   });
   const end = () => new Promise((done) => (child.on("exit", done), child.kill("SIGTERM")));
-  return { address, end };
+  return { found, end };
 }
 
 /** The status of a request with these headers. */
@@ -53,9 +53,12 @@ export async function drive(program, out, { open, check, must, shots }) {
   const env = { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: join(home, "state"), XDG_DATA_HOME: join(home, "data"), XDG_CONFIG_HOME: join(home, "config") };
   const mind = await model();
   writeFileSync(join(work, "adjutant.yaml"), manifest(mind.url));
-  const up = await start(program, ["up", work, "--trust"], env);
-  const origin = new URL(up.address).origin;
-  const page = await open(up.address);
+  const up = await start(program, ["up", work, "--trust"], env, /clerk: ready/);
+  const told = spawnSync(program, ["view", "--agents", "--directory", work, "--no-open"], { env });
+  const address = String(told.stdout).trim();
+  must(/^http:.*#token=/.test(address), `view --agents: ${told.stdout}${told.stderr}`);
+  const origin = new URL(address).origin;
+  const page = await open(address);
   const seen = (text, on = page) => on.getByText(text).first().waitFor();
   const is = (state, on = page) => on.locator(".head .state", { hasText: state }).waitFor();
   const prompt = async (text) => {
@@ -72,7 +75,7 @@ export async function drive(program, out, { open, check, must, shots }) {
   });
 
   await check("requests without token, with foreign Host or Origin, or without the header are refused", async () => {
-    const token = /token=(\w+)/.exec(up.address)[1];
+    const token = /token=(\w+)/.exec(address)[1];
     const [cookie] = await page.context().cookies();
     const by = { Cookie: `${cookie.name}=${cookie.value}` };
     const json = { "Content-Type": "application/json" };
@@ -235,8 +238,8 @@ export async function drive(program, out, { open, check, must, shots }) {
     const store = join(home, "kept.db");
     const run = spawnSync(program, ["run", "--root", work, "--store", store, "--session", NASTY.slice(0, 60), "What is in this folder?"], { env: { ...env, ADJUTANT_MODEL: "offline/planner" } });
     must(run.status === 0, String(run.stderr));
-    const view = await start(program, ["view", "--store", store], env);
-    const on = await open(view.address);
+    const view = await start(program, ["view", "--store", store, "--no-open"], env, /http:\S+#token=\w+/);
+    const on = await open(view.found);
     await on.locator("a.session").first().click();
     await seen("What is in this folder?", on);
     await is("finished", on);
