@@ -1,7 +1,7 @@
 // The page: which session is looked at, how, and as of when.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { PASSING, begin, fold, standing } from "./fold.js";
-import { ask, at, enter, exported, follow, query, sliced } from "./net.js";
+import { ask, at, enter, exported, follow, sliced } from "./net.js";
 import { Composer, Fork, Pause, useSend } from "./forms.js";
 import { Windowed } from "./list.js";
 import { Agents, Context, Cost, Shared, State, Timeline, Transcript } from "./views.js";
@@ -18,11 +18,9 @@ function useDraw() {
     let [told, waited] = [0, 0];
     const turn = () => {
       if (told > 100 && (waited += 1) < 40) {
-        told = 1;
-        setTimeout(turn, 50);
+        told = 1; setTimeout(turn, 50);
       } else {
-        told = waited = 0;
-        set((n) => n + 1);
+        told = waited = 0; set((n) => n + 1);
       }
     };
     return () => (told += 1) === 1 && setTimeout(turn, 40);
@@ -38,14 +36,12 @@ function useSession(agent, session) {
     const hear = (e) => {
       const key = `${e.who.agent_id}/${e.who.name}`;
       if (!own.who.has(key)) own.who.set(key, e.who);
-      e.who = own.who.get(key);
-      fold(own.s, e);
+      e.who = own.who.get(key); fold(own.s, e);
       if (!PASSING.has(e.event)) own.events.push(e);
       draw();
     };
     const tell = (trouble, status) => {
-      Object.assign(own, { trouble, status });
-      draw();
+      Object.assign(own, { trouble, status }); draw();
     };
     if (exported) sliced(exported.events, hear, stop.signal);
     else follow(agent, session, hear, tell, stop.signal);

@@ -8,8 +8,7 @@ import { Pre, t, ago, line, pretty } from "./text.js";
 export function useSend(send) {
   const [state, set] = useState({});
   const go = async (...said) => {
-    set({ busy: true });
-    set(await Promise.resolve(send(...said)).then(() => ({}), (error) => ({ trouble: error.message })));
+    set({ busy: true }); set(await Promise.resolve(send(...said)).then(() => ({}), (error) => ({ trouble: error.message })));
   };
   return [go, state.busy, state.trouble && html`<p class="bad" role="alert">${line(state.trouble, 500)}</p>`];
 }
@@ -70,8 +69,7 @@ export function Composer({ state, say }) {
   const main = works ? "steer" : "prompt";
   const key = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    send(main);
+    event.preventDefault(); send(main);
   };
   return html`<form class="say" onSubmit=${(event) => (event.preventDefault(), send(event.submitter?.value ?? main))}>
     <textarea ref=${box} rows="1" aria-label="Message" placeholder=${works ? "Say something to the run" : "What is to be done next?"} onKeyDown=${key}></textarea>

@@ -4,20 +4,17 @@ import { PASSING } from "./fold.js";
 const carried = document.getElementById("exported");
 export const exported = carried && JSON.parse(carried.textContent);
 
-export class Refused extends Error {}
-
 /** Asks the server; with a body, says something to it. */
 export async function ask(path, body, method = body ? "POST" : "GET") {
   const headers = body ? { "Content-Type": "application/json", "X-Adjutant": "1" } : {};
   const answer = await fetch(`/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
   const said = await answer.text();
   const json = said.startsWith("{") ? JSON.parse(said) : {};
-  if (!answer.ok) throw Object.assign(new Refused(json.error?.message ?? `status ${answer.status}`), { status: answer.status });
+  if (!answer.ok) throw Object.assign(new Error(json.error?.message ?? `status ${answer.status}`), { status: answer.status });
   return json;
 }
 
-export const query = (fields) =>
-  `?${Object.entries(fields).filter(([, it]) => it != null && it !== "").map((it) => it.map(encodeURIComponent).join("=")).join("&")}`;
+const query = (fields) => `?${Object.entries(fields).filter(([, it]) => it != null && it !== "").map((it) => it.map(encodeURIComponent).join("=")).join("&")}`;
 
 export const at = (agent, what, fields = {}) => `/agents/${encodeURIComponent(agent)}/${what}${query(fields)}`;
 
@@ -32,10 +29,7 @@ export async function enter() {
 /** Lets the page draw: after a frame, or soon if it is hidden. */
 export const breathe = () => new Promise((go) => {
   const timer = setTimeout(go, 60);
-  requestAnimationFrame(() => setTimeout(() => {
-    clearTimeout(timer);
-    go();
-  }));
+  requestAnimationFrame(() => setTimeout(() => (clearTimeout(timer), go())));
 });
 
 /** Work in slices, so that no frame waits for it. */
@@ -60,8 +54,7 @@ export async function follow(agent, session, hear, tell, signal) {
       const after = Math.max(newest - 1, 0);
       const answer = await fetch(`/v1${at(agent, "events", { session, after, follow: true })}`, { signal });
       if (!answer.ok) {
-        const { error } = await answer.json();
-        throw Object.assign(new Refused(error.message), { status: answer.status });
+        throw Object.assign(new Error((await answer.json()).error.message), { status: answer.status });
       }
       tell(null);
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -76,7 +69,7 @@ export async function follow(agent, session, hear, tell, signal) {
           const data = frame.split("\n").filter((row) => row.startsWith("data:")).map((row) => row.slice(5)).join("\n");
           if (data) {
             const event = JSON.parse(data);
-            if (event.error) throw new Refused(event.error.message);
+            if (event.error) throw new Error(event.error.message);
             if (event.seq > newest) [newest, heard] = [event.seq, new Set()];
             if (event.event && !heard.has(data)) hear(event);
             if (!PASSING.has(event.event)) heard.add(data);

@@ -45,11 +45,9 @@ export function pretty(json) {
   const row = () => `\n${"  ".repeat(deep)}`;
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gs)) {
     if (token === "{" || token === "[") {
-      deep += 1;
-      out += token + row();
+      deep += 1; out += token + row();
     } else if (token === "}" || token === "]") {
-      deep -= 1;
-      out = /[{[]\s*$/.test(out.slice(-200)) ? out.trimEnd() + token : out + row() + token;
+      deep -= 1; out = /[{[]\s*$/.test(out.slice(-200)) ? out.trimEnd() + token : out + row() + token;
     } else out += token === "," ? token + row() : token === ":" ? ": " : token;
   }
   return out;
@@ -89,8 +87,7 @@ function inline(text) {
   let at = 0;
   for (const found of text.matchAll(INLINE)) {
     const [all, code, bold, slanted, label, url] = found;
-    out.push(text.slice(at, found.index));
-    at = found.index + all.length;
+    out.push(text.slice(at, found.index)); at = found.index + all.length;
     out.push(code ? html`<code>${code}</code>` : bold ? html`<b>${inline(bold)}</b>` : slanted ? html`<i>${slanted}</i>`
       : link(url ?? all, label ?? all));
   }
@@ -113,15 +110,13 @@ function blocks(text, deep = 0) {
     const head = /^(#{1,6})\s+(.*)/.exec(row);
     if (/^\s*(```|~~~)/.test(row)) {
       const fence = row.trim().slice(0, 3);
-      at += 1;
-      out.push(html`<pre class="code" dir="auto">${take((it) => !it.trim().startsWith(fence)).join("\n")}</pre>`);
+      at += 1; out.push(html`<pre class="code" dir="auto">${take((it) => !it.trim().startsWith(fence)).join("\n")}</pre>`);
       at += 1;
     } else if (!row.trim() || /^\s*([-*_])(\s*\1){2,}\s*$/.test(row)) {
       if (row.trim()) out.push(html`<hr />`);
       at += 1;
     } else if (head) {
-      out.push(html`<p class=${`h h${head[1].length}`}>${inline(head[2])}</p>`);
-      at += 1;
+      out.push(html`<p class=${`h h${head[1].length}`}>${inline(head[2])}</p>`); at += 1;
     } else if (row[0] === ">" && deep < 5) {
       out.push(html`<blockquote>${blocks(take((it) => it[0] === ">").map((it) => it.replace(/^> ?/, "")).join("\n"), deep + 1)}</blockquote>`);
     } else if (LIST.test(row)) {
