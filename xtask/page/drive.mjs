@@ -2,9 +2,10 @@
 // real program with a model of our own, if it is given. Prints a line for each check; the exit code tells whether all hold.
 //
 // usage: node drive.mjs PAGE OUT BROWSER [PROGRAM]
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { hostile, many, rich } from "./events.mjs";
 import { serve } from "./fixture.mjs";
 
@@ -68,6 +69,15 @@ async function violations(page) {
   const { violations: found } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   return found.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
 }
+
+await check("the page is small", async () => {
+  const files = readdirSync(folder).filter((it) => /\.(js|css|html)$/.test(it)).map((it) => [it, readFileSync(join(folder, it))]);
+  const ours = files.filter(([name]) => name !== "preact.js").reduce((sum, [, text]) => sum + text.toString().split("\n").length - 1, 0);
+  const [bytes, packed] = [Buffer.concat(files.map(([, text]) => text)), gzipSync(Buffer.concat(files.map(([, text]) => text)))].map((it) => it.length);
+  const said = `${ours} lines of ours; ${bytes} bytes with preact and htm, ${packed} packed`;
+  must(ours <= 1200 && packed < 60_000, said);
+  return said;
+});
 
 for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, narrow: { viewport: { width: 390, height: 800 } } })) {
   await check(`axe-core finds nothing in any view, ${look}`, async () => {

@@ -9,7 +9,8 @@ import { t, ago, clock, line, many, money, number } from "./text.js";
 
 const TABS = ["Transcript", "Agents", "Timeline", "Cost", "Context", "Shared", "Forks"];
 const address = (agent, session = "", tab = "") => `#/${[agent, session, tab].map(encodeURIComponent).join("/").replace(/\/+$/, "")}`;
-const route = () => location.hash.slice(2).split("/").map(decodeURIComponent);
+const read = (it) => { try { return decodeURIComponent(it); } catch { return it; } };
+const route = () => location.hash.slice(2).split("/").map(read);
 
 /** Draws again soon, however often it is told to; while very much comes, it draws less. */
 function useDraw() {
@@ -181,7 +182,7 @@ function Session({ agent, session, tab, help }) {
       <span class="grow"></span>${!exported && html`<a class="button" href=${`/v1${at(agent, "export", { session })}`} download>Export</a>`}
       <span class="seen" aria-live="polite">${waits.length ? `${many(waits.length, "question")} wait` : `The session is ${now}`}</span></div>
     ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
-    ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${(answer) => control({ control: "answer", answers: [answer] })} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
+    ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${!exported && ((answer) => control({ control: "answer", answers: [answer] }))} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
     <div class="tabs" role="tablist" aria-label="Views">${TABS.filter((it) => !exported || it !== "Forks").map((it) => html`<button role="tab" id=${`tab-${it}`} aria-controls="view" aria-selected=${it === tab} tabindex=${it === tab ? 0 : -1} onClick=${() => go(it)}
       onKeyDown=${(event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -50,10 +50,10 @@ export function Pause({ of: { pause, at }, answer }) {
     <${Pre} text=${(call && ask.data?.why) || ask.prompt} kind="plain" />
     ${pause.refused?.map((it) => html`<p class="bad">Refused before: ${t(it, 500)}</p>`)}
     ${call && (edited == null ? html`<${Change} name=${call.name} args=${call.args} />` : html`<label>Arguments, as JSON<textarea rows="8" spellcheck="false" value=${edited} onInput=${(event) => edit(event.target.value)}></textarea></label>`)}
-    <div class="row">${approval ? html`${button("approve", edited == null ? "Approve" : "Approve as edited", "main")}
+    ${answer && html`<div class="row">${approval ? html`${button("approve", edited == null ? "Approve" : "Approve as edited", "main")}
         ${call && ask.kind === "approval" && html`<button type="button" onClick=${() => edit(edited == null ? pretty(call.args) : null)}>${edited == null ? "Edit the arguments" : "Leave them"}</button>`}
         ${edited == null && ask.kind === "approval" && button("always", "Always in this run")}${field}${button("deny", "Deny", "danger")}`
-      : html`${field}${button(main, "Send", "main")}${button("decline", "Decline")}`}</div>${trouble}</form>`;
+      : html`${field}${button(main, "Send", "main")}${button("decline", "Decline")}`}</div>`}${trouble}</form>`;
 }
 
 /** A message to the run, or the next prompt. */

@@ -140,8 +140,8 @@ function blocks(text, deep = 0) {
   return out;
 }
 
-let known = new Map();
-/** Markdown; a very long one as plain text. What was made of a text is kept. */
+let known = new Map(); // What was made of a text is kept.
+/** Markdown; a very long one as plain text. */
 export function Markdown({ text }) {
   if (text.length > 20000) return html`<${Pre} text=${text} kind="plain" />`;
   if (known.size > 500) known = new Map();
