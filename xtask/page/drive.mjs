@@ -33,7 +33,7 @@ const troubles = [];
 export async function open(url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, colorScheme: "light", acceptDownloads: true, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => troubles.push(String(error.stack)));
   page.on("console", (it) => it.type() === "error" && !/status of 4\d\d|ERR_INVALID_URL/.test(it.text()) && troubles.push(it.text()));
   await page.goto(url);

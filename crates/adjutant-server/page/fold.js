@@ -5,7 +5,7 @@ const zero = () => ({ fresh: 0, read: 0, write: 0, out: 0, think: 0, cost: null,
 
 export const begin = () => ({
   seq: 0, first: 0, last: 0, items: [], spans: [], requests: [], runs: [], agents: new Map(), calls: new Map(),
-  pauses: new Map(), models: new Map(), total: zero(), reported: null,
+  pauses: new Map(), models: new Map(), byRun: new Map(), total: zero(), reported: null,
   notes: new Map(), facts: new Map(), tasks: new Map(), mail: [],
 });
 
@@ -27,11 +27,7 @@ export function fold(s, e) {
 }
 
 /** Where the whole session stands: the state of its first agent, or that it waits for somebody. */
-export function standing(s) {
-  if (s.pauses.size) return "waiting";
-  const root = s.agents.values().next().value;
-  return root?.state ?? "open";
-}
+export const standing = (s) => (s.pauses.size ? "waiting" : s.agents.values().next().value?.state ?? "open");
 
 /** What was read of a prompt, and which share of it a cache had. */
 export const prompted = (sum) => sum.fresh + sum.read + sum.write;
@@ -80,8 +76,10 @@ function count(sum, usage, cost) {
 }
 
 function bill(s, a, model, usage, cost) {
-  if (!s.models.has(model)) s.models.set(model, zero());
-  for (const sum of [s.total, a.sum, s.models.get(model)]) count(sum, usage, cost);
+  // Agents below count their own runs: what they use is of the run above.
+  const run = s.agents.values().next().value.run?.run ?? 0;
+  for (const [map, key] of [[s.models, model], [s.byRun, run]]) if (!map.has(key)) map.set(key, zero());
+  for (const sum of [s.total, a.sum, s.models.get(model), s.byRun.get(run)]) count(sum, usage, cost);
 }
 
 function callOf(s, e, a, id, block) {

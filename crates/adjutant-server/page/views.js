@@ -189,7 +189,7 @@ export function Cost({ s }) {
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Cost and tokens">
     <dl class="big"><div><dt>Cost</dt><dd>${money(s.total.cost)}</dd></div><div><dt>Input</dt><dd>${number(prompted(s.total))}</dd></div>
       <div><dt>of it cached</dt><dd>${Math.round(share(s.total) * 100)}%</dd></div><div><dt>Output</dt><dd>${number(s.total.out)}</dd></div><div><dt>Requests</dt><dd>${s.total.requests}</dd></div></dl>
-    ${sums("By model", [...s.models])}${sums(`By agent${most.length > 100 ? " (the first 100)" : ""}`, most.slice(0, 100).map((a) => [a.path ?? a.name, a.sum]))}
+    ${sums("By model", [...s.models])}${s.byRun.size > 1 && sums("By run", [...s.byRun].slice(-50).map(([run, sum]) => [`Run ${run}`, sum]))}${sums(`By agent${most.length > 100 ? " (the first 100)" : ""}`, most.slice(0, 100).map((a) => [a.path ?? a.name, a.sum]))}
     ${usage && html`<p class="dim">The last run by its own count, helpers included: ${number(prompted(used(usage)))} in, ${number(usage.output)} out, ${money(cost)}.</p>`}</div>`;
 }
 
