@@ -152,6 +152,46 @@ await check("each kind of question has its answers, and Enter in the reason appr
   return `${answers.length} rows`;
 });
 
+await check("a stream that is cut is attached again: nothing is missing, nothing is there twice", async () => {
+  // Two events a record, so that a cut after an odd number is in the middle of one.
+  const events = session.slice(0, 12).map((it, at) => ({ ...it, seq: 1 + (at >> 1) }));
+  sessions.set("whole", { events });
+  sessions.set("cut", { events, cut: 5 });
+  const pages = [await open(at("whole"), { viewport: { width: 1360, height: 2400 } }), await open(at("cut"), { viewport: { width: 1360, height: 2400 } })];
+  const read = (page) => page.evaluate(() => [...document.querySelectorAll("article")].map((it) => it.getAttribute("aria-label")).join("\n"));
+  await pages[0].getByText("of 6").waitFor();
+  await pages[1].getByText("of 6").waitFor();
+  await pages[1].waitForTimeout(200);
+  const [whole, cut] = await Promise.all(pages.map(read));
+  must(whole === cut && whole.split("\n").length > 5, `${whole}\n--- and with cuts:\n${cut}`);
+});
+
+await check("everything is reached by keys", async () => {
+  const page = await open(at("bills/rounding"));
+  await page.getByText("asks about").waitFor();
+  const key = (it) => page.keyboard.press(it);
+  for (const it of ["j", "j", "j", "k"]) await key(it);
+  must(await page.locator("article.cursor").getAttribute("aria-label") === "entry of lead, record 2", "j and k do not move");
+  await key("f");
+  await page.getByRole("dialog").getByText("Fork at record 2").waitFor();
+  await key("Escape");
+  await key("3");
+  await page.getByRole("tab", { name: "Timeline", selected: true }).waitFor();
+  await key("[");
+  await page.getByText("as at record 53").waitFor();
+  await key("l");
+  await page.getByText("record 54 of").waitFor();
+  await key("1");
+  await key("/");
+  await page.keyboard.type("half to even");
+  await page.locator("article").first().waitFor();
+  await page.getByRole("tab", { name: "Transcript" }).focus();
+  await key("ArrowRight");
+  await page.getByRole("tab", { name: "Agents", selected: true }).waitFor();
+  await key("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+});
+
 sessions.set("hostile", { events: hostile(), row: { title: `<img src=x onerror="window.hacked=1">\u202ex`, state: "waiting" }, rest: { context: () => ({ requests: [] }) } });
 await check("hostile text is shown as text in every view", async () => {
   const page = await open(at("hostile"));

@@ -40,6 +40,8 @@ export async function serve(page, sessions) {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
       const after = Number(url.searchParams.get("after"));
       const rows = session.events.filter((it) => it.seq > after).map((it) => `id: ${it.seq}\nevent: ${it.event}\ndata: ${JSON.stringify(it)}\n\n`);
+      // Cut where the test wants it, also between two events of one record.
+      if (session.cut) return response.write(rows.slice(0, session.cut).join(""), () => setTimeout(() => response.destroy(), 30));
       for (let at = 0; at < rows.length; at += 500) if (!response.write(rows.slice(at, at + 500).join(""))) await new Promise((go) => response.once("drain", go));
       (session.listeners ??= new Set()).add(response);
       return request.on("close", () => session.listeners.delete(response));
