@@ -90,15 +90,15 @@ pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
     router
         .route("/", get(async move || file(files, INDEX)))
         .route("/app/{name}", get(async move |Path(name): Path<String>| file(files, &name)))
-        .route(
-            "/v1/session",
-            post(async move || {
-                let cookie = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok());
-                let mut answer = StatusCode::NO_CONTENT.into_response();
-                cookie.into_iter().for_each(|cookie| drop(answer.headers_mut().insert(header::SET_COOKIE, cookie)));
-                answer
-            }),
-        )
+        .route("/v1/session", post(async move || known(cookie)))
+}
+
+/// Whoever shows the token has the cookie from then on.
+fn known(cookie: Option<String>) -> Response {
+    match cookie {
+        Some(cookie) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
+        None => Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, "there is no page here").into_response(),
+    }
 }
 
 fn file(files: &[PageFile], name: &str) -> Response {

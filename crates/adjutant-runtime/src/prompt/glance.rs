@@ -53,6 +53,8 @@ struct Glance {
     usage: Usage,
     cost: Option<NanoUsd>,
     has_failed: bool,
+    /// True if a run of the first agent has not ended: journals say nothing of that in a copy.
+    is_open: bool,
 }
 
 impl Glances {
@@ -80,7 +82,7 @@ impl Glances {
         }
         let is_known = glance.at >= info.head;
         Ok(SessionInfo {
-            state: state(sessions, &info, glance.has_failed).await?,
+            state: state(sessions, &info, &glance).await?,
             usage: is_known.then_some(glance.usage),
             cost: glance.cost.filter(|_| is_known),
             ..SessionInfo::of(info)
@@ -104,7 +106,11 @@ impl Glance {
             | Record::Billed { usage, cost, .. } => (*usage, *cost),
             Record::Prepared { spent, cost, .. } => (*spent, *cost),
             Record::Ended { outcome, .. } | Record::Overruled { outcome, .. } if is_first => {
-                self.has_failed = matches!(outcome, Outcome::Failed { .. });
+                (self.is_open, self.has_failed) = (false, matches!(outcome, Outcome::Failed { .. }));
+                return;
+            }
+            Record::Began { .. } if is_first => {
+                self.is_open = true;
                 return;
             }
             _ => return,
@@ -114,11 +120,12 @@ impl Glance {
     }
 }
 
-async fn state(sessions: &Sessions, info: &LogInfo, has_failed: bool) -> Result<SessionState, Error> {
-    let ended = if has_failed { SessionState::Failed } else { SessionState::Done };
+async fn state(sessions: &Sessions, info: &LogInfo, glance: &Glance) -> Result<SessionState, Error> {
+    let ended = if glance.has_failed { SessionState::Failed } else { SessionState::Done };
     let at_work = if info.is_owned { SessionState::Working } else { SessionState::Open };
     Ok(match &info.work {
         _ if info.head == Seq(0) => SessionState::New,
+        Some(Work::Idle) if glance.is_open && glance.at == info.head => SessionState::Open,
         Some(Work::Idle) => ended,
         Some(Work::Open) => at_work,
         Some(Work::Parked { .. }) => SessionState::Waiting,
