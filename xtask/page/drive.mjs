@@ -166,6 +166,28 @@ await check("a stream that is cut is attached again: nothing is missing, nothing
   must(whole === cut && whole.split("\n").length > 5, `${whole}\n--- and with cuts:\n${cut}`);
 });
 
+await check("a hidden page leaves its connection to others, and goes on when it is seen", async () => {
+  sessions.set("hidden", { events: rich() });
+  const page = await open(at("hidden"));
+  const hide = (is) => page.evaluate((is) => {
+    Object.defineProperty(document, "hidden", { value: is, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, is);
+  const kept = sessions.get("hidden");
+  const streams = async (wanted) => {
+    for (let tries = 0; kept.listeners.size !== wanted && tries < 100; tries += 1) await page.waitForTimeout(20);
+    must(kept.listeners.size === wanted, `${kept.listeners.size} streams, not ${wanted}`);
+  };
+  await page.getByText(`of ${session.length}`).waitFor();
+  const before = kept.listeners.size;
+  await hide(true);
+  await streams(before - 1);
+  server.tell("hidden", { ...kept.events[0], seq: session.length + 1, event: "app", kind: "while.hidden", version: 1, data: 1 });
+  await hide(false);
+  await page.getByText("while.hidden").waitFor();
+  await streams(before);
+});
+
 await check("everything is reached by keys", async () => {
   const page = await open(at("bills/rounding"));
   await page.getByText("asks about").waitFor();
