@@ -35,7 +35,7 @@ export async function open(url, options = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => troubles.push(String(error.stack)));
-  page.on("console", (it) => it.type() === "error" && !/status of 4\d\d|ERR_INVALID_URL/.test(it.text()) && troubles.push(it.text()));
+  page.on("console", (it) => it.type() === "error" && !/status of 4\d\d|net::ERR_/.test(it.text()) && troubles.push(it.text()));
   await page.goto(url);
   return page;
 }
@@ -51,14 +51,14 @@ const rest = {
   diff: () => ({ shared: 33, beyond: [21, 8], fields: [{ at: "/record/replied/reply/blocks/0/text", sides: ["The two roundings disagree. I make the total round as the tax does.", "I round the tax as the total does."] }], lines: [{ at: 34, sides: ["lead: The two roundings disagree.", "lead: I round the tax as the total does."] }, { at: 35, sides: ["lead calls write_note", "lead calls edit_file"] }, { at: 36, sides: ["lead calls edit_file", null] }] }),
   explain: () => ({ again: [{ thread: "main", text: "run_command waits for a word, and is asked about again" }] }),
 };
-const row = { title: "The failing rounding", state: "waiting", usage: { input: 48_000, output: 848 }, cost: 87_800_000 };
+const row = { title: "The failing rounding", state: "waiting", usage: { input_uncached: 48_000, cache_read: 0, cache_write: 0, output: 848 }, cost: 87_800_000 };
 const named = (name, it) => [name, { events: rich().slice(0, 20), row: it }];
 const sessions = new Map([
   ["bills/rounding", { events: session, row, rest }],
-  named("bills/rounding-haiku", { title: "The same, by a smaller model", state: "done", usage: { input: 21_000, output: 610 }, cost: 21_300_000 }),
-  named("papers/summary", { title: "Summary of 40 papers", state: "working", usage: { input: 910_000, output: 31_000 }, cost: 1_830_000_000 }),
-  named("release/notes", { title: "Release notes", state: "done", usage: { input: 15_000, output: 2_200 }, cost: 61_000_000 }),
-  named("nightly/audit", { state: "failed", usage: { input: 4_100, output: 90 }, cost: 9_000_000 }),
+  named("bills/rounding-haiku", { title: "The same, by a smaller model", state: "done", usage: { input_uncached: 21_000, cache_read: 0, cache_write: 0, output: 610 }, cost: 21_300_000 }),
+  named("papers/summary", { title: "Summary of 40 papers", state: "working", usage: { input_uncached: 910_000, cache_read: 0, cache_write: 0, output: 31_000 }, cost: 1_830_000_000 }),
+  named("release/notes", { title: "Release notes", state: "done", usage: { input_uncached: 15_000, cache_read: 0, cache_write: 0, output: 2_200 }, cost: 61_000_000 }),
+  named("nightly/audit", { state: "failed", usage: { input_uncached: 4_100, cache_read: 0, cache_write: 0, output: 90 }, cost: 9_000_000 }),
 ]);
 const server = await serve(folder, sessions);
 const at = (name, tab = "") => `${server.url}/#/store/${encodeURIComponent(name)}/${tab}`;

@@ -174,7 +174,7 @@ export async function drive(program, out, { open, check, must, shots }) {
     await page.getByLabel("Find").fill("It is written");
     await page.locator(".item").getByRole("button", { name: "Fork" }).last().click({ force: true });
     mind.say({ text: "The large one speaks." });
-    await page.getByLabel("Name").fill("forked");
+    await page.getByLabel("Name", { exact: true }).fill("forked");
     await page.getByLabel("Another model").fill("loop/large");
     await page.getByLabel("A prompt to go on with").fill("Say it again.");
     await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
@@ -189,7 +189,7 @@ export async function drive(program, out, { open, check, must, shots }) {
     await page.getByLabel("Find").fill("write_file");
     await page.locator(".item.call").first().getByRole("button", { name: "Fork" }).click({ force: true });
     mind.say({ text: "So the disk is full." });
-    await page.getByLabel("Name").fill("full");
+    await page.getByLabel("Name", { exact: true }).fill("full");
     await page.getByLabel("The result of").fill("The disk is full.");
     await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
     await seen("So the disk is full.");
@@ -221,13 +221,16 @@ export async function drive(program, out, { open, check, must, shots }) {
     const alone = await open(pathToFileURL(file).href);
     const asked = [];
     alone.on("request", (it) => asked.push(it.url()));
-    await seen("It is written, in capital letters.", alone);
+    await seen("Then not.", alone);
     await alone.getByRole("tab", { name: "Timeline" }).click();
     await alone.locator(".span").first().waitFor();
     await alone.getByRole("slider").fill("3");
     await seen("as at record 3", alone);
     must(await alone.evaluate(() => window.hacked) === undefined, "markup of the model is alive");
     must(!asked.some((it) => it.startsWith("http")), `asked: ${asked}`);
+    await alone.getByRole("button", { name: "Now" }).click();
+    await alone.getByRole("tab", { name: "Transcript" }).click();
+    await seen("Then not.", alone);
     await alone.screenshot({ path: join(shots, "real-export.png") });
     return `${Math.round(readFileSync(file).length / 1024)} kB`;
   });

@@ -1,6 +1,6 @@
 // The page: which session is looked at, how, and as of when.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
-import { PASSING, begin, fold, standing } from "./fold.js";
+import { PASSING, begin, fold, prompted, standing, used } from "./fold.js";
 import { ask, at, enter, exported, follow, sliced } from "./net.js";
 import { Composer, Fork, Pause, useSend } from "./forms.js";
 import { Windowed } from "./list.js";
@@ -99,7 +99,7 @@ function Sessions({ agent, session }) {
   const said = useAsked(agent && at(agent, "sessions", { limit, search, state }), 3000);
   const row = (it) => html`<a class=${`session ${it.name === session ? "on" : ""}`} href=${address(agent, it.name)} aria-current=${it.name === session ? "page" : null}>
     <span class="row"><b>${t(it.title ?? it.name, 80)}</b><${State} of=${it.state ?? "open"} /></span>
-    <small class="row"><span>${ago(it.changed_ms)}${it.title && html` · ${t(it.name, 60)}`}</span><span>${it.usage ? `${number(it.usage.input + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></small></a>`;
+    <small class="row"><span>${ago(it.changed_ms)}${it.title && html` · ${t(it.name, 60)}`}</span><span>${it.usage ? `${number(prompted(used(it.usage)) + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></small></a>`;
   return html`<nav aria-label="Sessions"><div class="bar"><input type="search" id="search" aria-label="Search sessions" placeholder="Search sessions" value=${search} onInput=${(event) => find(event.target.value)} />
     <select aria-label="State" value=${state} onChange=${(event) => choose(event.target.value)}><option value="">all</option>${["working", "waiting", "open", "done", "failed", "aside"].map((it) => html`<option>${it}</option>`)}</select></div>
     ${said?.trouble && html`<p class="bad pad" role="alert">${line(said.trouble)}</p>`}
@@ -124,9 +124,9 @@ function Forks({ agent, session }) {
   const sides = (rows) => html`<table class="diff"><thead><tr><th scope="col">Where</th><th scope="col">${t(session)}</th><th scope="col">${t(other)}</th></tr></thead>
     <tbody>${rows.map((it) => html`<tr><th scope="row">${t(it.at)}</th>${it.sides.map((side) => html`<td class=${side == null ? "dim" : ""}>${side == null ? "–" : html`${t(side, 2000)}`}</td>`)}</tr>`)}</tbody></table>`;
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Forks and comparison"><h2>Forks</h2>
-    <ul class="cards">${(tree?.branches ?? []).map(({ depth, info }) => html`<li style=${{ marginLeft: `${depth}rem` }}><a href=${address(agent, info.log)}>${t(info.log)}</a> <small>${info.head} records, ${ago(info.updated_ms)}</small>
+    <ul class="cards">${[...(tree?.ancestors ?? []).map((info) => ({ depth: 0, info })), ...(tree?.branches ?? [])].map(({ depth, info }) => html`<li style=${{ marginLeft: `${depth}rem` }}><a href=${address(agent, info.log)}>${t(info.log)}</a> <small>${info.head} records, ${ago(info.updated_ms)}</small>
       ${info.log !== session && html` <button onClick=${() => choose(info.log)}>Compare</button>`}</li>`)}</ul>
-    <h2>Compare with</h2><form class="fields" onSubmit=${(event) => (event.preventDefault(), choose(event.target.other.value))}><input name="other" aria-label="Another session" value=${other} /><button>Compare</button></form>
+    <h2>Compare with</h2><form class="fields" onSubmit=${(event) => (event.preventDefault(), choose(event.target.other.value))}><input name="other" key=${other} aria-label="Another session" defaultValue=${other} /><button>Compare</button></form>
     ${diff && (diff.trouble ? html`<p class="bad">${t(diff.trouble)}</p>` : html`<p>The same through record <b>${diff.shared}</b>; from there, ${diff.beyond[0]} and ${diff.beyond[1]} records.</p>
       ${diff.fields.length > 0 && html`<h3>The first difference</h3>${sides(diff.fields)}`}${diff.lines.length > 0 && html`<h3>From where they part</h3>${sides(diff.lines)}`}`)}
     ${again?.again?.length > 0 && html`<h2>What would run again</h2><ul>${again.again.map((it) => html`<li>${t(it.text, 500)}</li>`)}</ul>`}</div>`;

@@ -88,10 +88,10 @@ export function Fork({ of: it, session, fork, close }) {
     const changed = call && result.replace(/\r\n/g, "\n") !== textOf(call.result.content);
     await fork({ to, at, ...(model && { model }), ...(prompt && { prompt }), ...(changed && { result: { call: call.id, text: result } }) });
   });
-  const stamp = new Date().toISOString().slice(11, 19).replaceAll(":", "");
+  const [name] = useState(() => `${session}-${new Date().toISOString().slice(11, 19).replaceAll(":", "")}`);
   return html`<dialog ref=${box} onClose=${close} aria-labelledby="fork"><form onSubmit=${(event) => (event.preventDefault(), send(event.target))}>
     <h2 id="fork">Fork at record ${call?.seq ?? it.seq}</h2><p class="dim">A new session that begins as this one, up to there. This one stays as it is.</p>
-    <label>Name<input name="to" required maxlength="128" value=${`${session}-${stamp}`} /></label>
+    <label>Name<input name="to" required maxlength="128" defaultValue=${name} /></label>
     <label>Another model <small>(as provider/name; empty: the same)</small><input name="model" autocomplete="off" /></label>
     <label>A prompt to go on with <small>(empty: none)</small><textarea name="prompt" rows="2"></textarea></label>
     ${call && html`<label>The result of ${t(call.name)}<textarea name="result" rows="6">${textOf(call.result.content)}</textarea></label>`}

@@ -49,6 +49,7 @@ export function Windowed({ items, row, tall, keyOf = (it) => it.n, tail, cursor,
     return () => watch.disconnect();
   }, []);
   const scrolled = () => {
+    if (!box.current) return;
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     own.stuck = scrollTop + clientHeight > scrollHeight - 40;
     if (own.top !== scrollTop) draw((own.top = scrollTop));
