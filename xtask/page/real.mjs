@@ -210,6 +210,8 @@ export async function drive(program, out, { open, check, must, shots }) {
     await page.locator(".request").nth(1).click();
     await seen("The request of record");
     await seen("You write files.");
+    const told = await page.locator(".request").nth(1).textContent();
+    must(/system \d/.test(told) && /results \d/.test(told), `no categories: ${told}`);
     await page.screenshot({ path: join(shots, "real-context.png") });
   });
 

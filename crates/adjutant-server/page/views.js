@@ -79,7 +79,7 @@ const say = {
   message_withdrawn: () => "A waiting message was taken back",
   denied: (e) => `Denied at ${e.point}: ${e.reason}`,
   output_refused: (e) => `The answer is not what was wanted: ${e.reason}`,
-  paused: (e) => `Asks: ${e.pause.call?.name ?? ""} ${e.pause.ask.prompt}`,
+  paused: ({ pause: { ask, call } }) => (call ? `Asks about ${call.name}: ${ask.data?.why ?? ask.prompt}` : `Asks: ${ask.prompt}`),
   answered: ({ answer: it }) => `Answered: ${it.answer}${it.args ? " with other arguments" : ""} ${it.reason ?? it.message ?? (it.value === undefined ? "" : JSON.stringify(it.value))}`,
   child_opened: (e) => `Opened the agent ${e.child.name}${e.child.task ? `: ${e.child.task}` : ""}`,
   child_ended: (e) => `The agent ended: ${e.outcome.outcome}`,
@@ -201,10 +201,10 @@ const told = (parts) => parts.filter(([, n]) => n > 0).map(([name, n]) => `${nam
 export function Context({ s, context, load }) {
   const [at, choose] = useState(null);
   const [seen, see] = useState(null);
-  const known = useMemo(() => new Map((context ?? []).map((it) => [it.seq, it.tokens])), [context]);
+  const known = useMemo(() => new Map((context ?? []).map((it) => [`${it.thread}/${it.turn}`, it.tokens])), [context]);
   const most = useMemo(() => s.requests.reduce((max, it) => Math.max(max, prompted(it.usage)), 1), [s, s.requests.length]);
   const parts = (it) => {
-    const tokens = known.get(it.seq);
+    const tokens = known.get(`${it.a.thread}/${it.turn}`);
     return tokens ? Object.entries(tokens) : Object.entries(CACHED).map(([key, name]) => [name, it.usage[key]]);
   };
   const look = async (it) => {
