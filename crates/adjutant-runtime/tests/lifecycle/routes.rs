@@ -195,6 +195,13 @@ async fn is_forked_and_deleted(way: &Way) {
     assert_eq!(*fork(from.clone(), to.clone()).await.expect("it is forked").name, *to);
     refused(fork(from.clone(), to.clone()).await, ErrorKind::Exists);
     refused(fork("nobody".to_owned(), way.session("none")).await, ErrorKind::Missing);
+    let mut other = ForkRequest::new(way.session("other"));
+    (other.model, other.prompt) = (Some("offline/planner".into()), Some("Another.".into()));
+    way.prompter.fork(Some(&from), other.clone()).await.expect("it goes on");
+    let events = way.prompter.attach(Some(&other.to), Some(0)).await.expect("it is followed");
+    assert_eq!(end(&all(events).await).1, "You said: Another.");
+    (other.model, other.to) = (Some("no/such".into()), way.session("none").into());
+    refused(way.prompter.fork(Some(&from), other).await, ErrorKind::Model);
     way.prompter.delete(&from).await.expect("it goes");
     refused(way.prompter.delete(&from).await, ErrorKind::Missing);
     assert_eq!(way.prompt("to", "And now?").await.expect("it is whole"), "You said: And now?");

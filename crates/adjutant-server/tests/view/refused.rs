@@ -107,7 +107,8 @@ async fn export_holds_hostile_text_as_data_alone() {
     let (_, rest) = page.split_once(r#"id="exported">"#).expect("the events are there");
     let (data, rest) = rest.split_once("</script>").expect("they end");
     let data: serde_json::Value = serde_json::from_str(data).expect("they are JSON");
-    let names: Vec<_> = data["events"].as_array().expect("a list").iter().filter_map(|it| it["event"].as_str()).collect();
+    let names: Vec<_> =
+        data["events"].as_array().expect("a list").iter().filter_map(|it| it["event"].as_str()).collect();
     assert_eq!(
         names,
         ["run_started", "entry_added", "turn_started", "reply_finished", "turn_finished", "run_finished"]

@@ -58,7 +58,8 @@ pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl I
     let worker = agent(&model).journal(journal.clone());
     worker.session("talk".into()).run("Add them.").await.expect("it ends");
     let store = StoredPrompter::of_workers(Arc::new(journal.clone()));
-    let shown: [(Arc<str>, Arc<dyn Prompter>); 2] = [("live".into(), Arc::new(local)), ("store".into(), Arc::new(store))];
+    let shown: [(Arc<str>, Arc<dyn Prompter>); 2] =
+        [("live".into(), Arc::new(local)), ("store".into(), Arc::new(store))];
     let view = View::bind(shown, 0).await.expect("it listens");
     let stage = Stage {
         base: format!("http://{}", view.address()),
@@ -69,7 +70,7 @@ pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl I
         worker,
     };
     tokio::spawn(view.serve(future::pending()));
-    stage.post("live", "/control?session=talk", json!({"control": "prompt", "text": "Add them."})).await;
+    stage.prompt("talk", "Add them.").await;
     stage.ended("live", "talk", 0).await;
     stage
 }
@@ -93,6 +94,17 @@ impl Stage {
     pub(crate) async fn post(&self, of: &str, path: &str, body: Value) -> (u16, Value) {
         let answer = self.ask(Method::POST, &format!("/v1/agents/{of}{path}"), Some(body)).await;
         (answer.status().as_u16(), answer.json().await.expect("it is JSON"))
+    }
+
+    /// Prompts the agent that runs here. Its session may not be free yet when the end of a run was told.
+    pub(crate) async fn prompt(&self, session: &str, text: &str) {
+        let said = json!({"control": "prompt", "text": text});
+        loop {
+            match self.post("live", &format!("/control?session={session}"), said.clone()).await {
+                (409, _) => tokio::task::yield_now().await,
+                (status, told) => return assert_eq!(status, 202, "{told}"),
+            }
+        }
     }
 
     /// The events of a session behind a record, up to its end: their names and contents.
