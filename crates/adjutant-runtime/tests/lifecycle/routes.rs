@@ -220,7 +220,7 @@ async fn is_looked_into(way: &Way) {
     let told = look(name.clone(), Look::Context { after: 0, limit: None }).await.expect("it is told");
     let seq = told.pointer("/requests/0/seq").and_then(Value::as_u64).expect("there is one");
     let told = look(name.clone(), Look::Request { seq }).await.expect("it is told");
-    assert_eq!(told.pointer("/entries/0/entry/user/content/0/text"), Some(&json!("Hello.")), "{told}");
+    assert_eq!(told.pointer("/entries/0/entry/content/0/text"), Some(&json!("Hello.")), "{told}");
     assert!(told["tools"].as_array().expect("a list").iter().all(|tool| tool.get("schema").is_some()), "{told}");
     assert!(look(name.clone(), Look::Fleet).await.expect("it is told")["due"].is_u64());
     refused(look(name.clone(), Look::Request { seq: 1_000 }).await, ErrorKind::Missing);

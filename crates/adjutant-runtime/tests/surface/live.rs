@@ -198,7 +198,7 @@ async fn stored_log_is_told_on_without_being_read_again() {
     let told = stage::all(stored.attach(Some("talk"), Some(0)).await.expect("it is there")).await;
     let last = told.last().expect("there are some").seq;
     let same = stage::all(stage.prompter.attach(Some("talk"), Some(0)).await.expect("it is there")).await;
-    let kinds = |events: &[Event]| events.iter().map(|event| (event.seq, event.kind.clone())).collect::<Vec<_>>();
+    let kinds = |events: &[Event]| events.iter().map(|event| (event.seq, stage::name(event))).collect::<Vec<_>>();
     assert_eq!(kinds(&told), kinds(&same));
     let read = count.swap(0, Ordering::Relaxed);
     assert!(stage::all(stored.attach(Some("talk"), Some(last.0)).await.expect("it is there")).await.is_empty());
@@ -206,7 +206,7 @@ async fn stored_log_is_told_on_without_being_read_again() {
     let more = stage::all(stored.attach(Some("talk"), Some(last.0)).await.expect("it is there")).await;
     assert_eq!(stage::end_of(&more).text(), "answer 100");
     let again = count.load(Ordering::Relaxed);
-    assert!(read > 1_000 && again < 30, "{read} records were read, then {again}");
+    assert!(read > 600 && again < 30, "{read} records were read, then {again}");
 }
 
 #[tokio::test]

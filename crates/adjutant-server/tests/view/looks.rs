@@ -1,6 +1,9 @@
 //! The routes of the page, each over a store and over an agent that runs.
 
-use adjutant::{agent::Journal, llm::Script};
+use adjutant::{
+    agent::Journal,
+    llm::{Gate, Script},
+};
 use futures_util::StreamExt;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -51,7 +54,7 @@ async fn sessions_are_listed_searched_told_and_compared() {
         assert_eq!(turns, [1, 2], "{of}");
         let seq = row["requests"][1]["seq"].as_u64().expect("a number");
         let request = stage.get(of, &format!("/request?session=talk&seq={seq}")).await;
-        let result = request.pointer("/entries/1/entry/turn/results/0/content/0/text");
+        let result = request.pointer("/entries/1/entry/results/0/content/0/text");
         assert_eq!((result, request.pointer("/turn")), (Some(&json!("3")), Some(&json!(2))), "{of}: {request}");
         let first = stage.get(of, "/request?session=talk&seq=1").await;
         assert_eq!((first.pointer("/turn"), first["entries"].as_array().map(Vec::len)), (Some(&json!(1)), Some(1)));
@@ -159,7 +162,8 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
 
 #[tokio::test]
 async fn events_go_on_over_later_runs_when_they_are_followed() {
-    let stage = stage([Script::new().text("Live.")], [Script::new().text("Stored.")]).await;
+    let gate = Gate::default();
+    let stage = stage([Script::new().text("Live.").wait_at(0, &gate)], [Script::new().text("Stored.")]).await;
     for of in BOTH {
         let head = stage.get(of, "/sessions").await["sessions"][0]["records"].as_u64().expect("a number");
         let path = format!("/v1/agents/{of}/events?session=talk&after={head}&follow=true");
@@ -171,6 +175,9 @@ async fn events_go_on_over_later_runs_when_they_are_followed() {
         }
         let mut text = String::new();
         while !text.contains("event: run_finished\n") || !text.ends_with("\n\n") {
+            if text.contains("event: turn_started\n") {
+                gate.open();
+            }
             text += std::str::from_utf8(&events.next().await.expect("it goes on").expect("bytes")).expect("text");
         }
         let events = frames(&text);

@@ -113,7 +113,7 @@ async fn export_holds_hostile_text_as_data_alone() {
         names,
         ["run_started", "entry_added", "turn_started", "reply_finished", "turn_finished", "run_finished"]
     );
-    assert_eq!(data.pointer("/events/1/content/user/content/0/text"), Some(&json!(hostile)));
+    assert_eq!(data.pointer("/events/1/content/content/0/text"), Some(&json!(hostile)));
     assert_eq!(data.pointer("/context/0/turn"), Some(&json!(1)));
     assert!(rest.contains(r#"import "page/app.js""#) && !page.contains("/app/"), "the page needs a server");
 }

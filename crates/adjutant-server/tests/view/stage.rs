@@ -8,6 +8,7 @@ use adjutant::{
     llm::{Model, Script, ScriptedModel},
     runtime::{
         Prompter,
+        control::ControlClient,
         prompt::{LocalPrompter, StoredPrompter},
     },
     tool,
@@ -35,7 +36,6 @@ pub(crate) struct Stage {
     pub(crate) http: Client,
     /// The sessions of `store`, and an agent that works in them when a test says so.
     pub(crate) stored: MemoryJournal,
-    pub(crate) model: Arc<ScriptedModel>,
     pub(crate) worker: Agent,
 }
 
@@ -61,12 +61,13 @@ pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl I
     let shown: [(Arc<str>, Arc<dyn Prompter>); 2] =
         [("live".into(), Arc::new(local)), ("store".into(), Arc::new(store))];
     let view = View::bind(shown, 0).await.expect("it listens");
+    // A client of ours brings the provider of cryptography that reqwest wants, though nothing is encrypted here.
+    ControlClient::new(view.address(), view.token()).expect("a client");
     let stage = Stage {
         base: format!("http://{}", view.address()),
         token: view.token().to_owned(),
         http: Client::builder().no_proxy().tls_certs_only([]).build().expect("a client"),
         stored: journal,
-        model,
         worker,
     };
     tokio::spawn(view.serve(future::pending()));
