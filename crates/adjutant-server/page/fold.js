@@ -5,7 +5,7 @@ const zero = () => ({ fresh: 0, read: 0, write: 0, out: 0, think: 0, cost: null,
 
 export const begin = () => ({
   seq: 0, first: 0, last: 0, items: [], spans: [], requests: [], runs: [], agents: new Map(), calls: new Map(),
-  pauses: new Map(), queued: new Map(), models: new Map(), total: zero(), reported: null,
+  pauses: new Map(), models: new Map(), byRun: new Map(), total: zero(), reported: null,
   notes: new Map(), facts: new Map(), tasks: new Map(), mail: [],
 });
 
@@ -14,21 +14,20 @@ export const PASSING = new Set(["reply_started", "block_started", "text_delta", 
   "block_finished", "tool_progress"]);
 
 export function fold(s, e) {
-  s.seq = Math.max(s.seq, e.seq);
-  s.first ||= e.at_ms;
-  s.last = Math.max(s.last, e.at_ms);
+  s.seq = Math.max(s.seq, e.seq); s.first ||= e.at_ms; s.last = Math.max(s.last, e.at_ms);
   const a = agent(s, e.who, e);
   a.last = e.at_ms;
-  (ON[e.event] ?? note)(s, e, a);
+  try {
+    (ON[e.event] ?? note)(s, e, a);
+  } catch {
+    // An event of another version, which has not what it has here, is shown as it is.
+    note(s, e, a);
+  }
   return s;
 }
 
 /** Where the whole session stands: the state of its first agent, or that it waits for somebody. */
-export function standing(s) {
-  if (s.pauses.size) return "waiting";
-  const root = s.agents.values().next().value;
-  return root?.state ?? "open";
-}
+export const standing = (s) => (s.pauses.size ? "waiting" : s.agents.values().next().value?.state ?? "open");
 
 /** What was read of a prompt, and which share of it a cache had. */
 export const prompted = (sum) => sum.fresh + sum.read + sum.write;
@@ -52,8 +51,7 @@ function agent(s, who, e) {
 }
 
 function put(s, e, a, item) {
-  Object.assign(item, { n: s.items.length, seq: e.seq, at: e.at_ms, a, turn: e.turn });
-  s.items.push(item);
+  Object.assign(item, { n: s.items.length, seq: e.seq, at: e.at_ms, a, turn: e.turn }); s.items.push(item);
   return item;
 }
 
@@ -65,9 +63,7 @@ function open(s, e, a, kind, label, more) {
   return span;
 }
 
-function shut(span, e, state) {
-  if (span && !span.end) Object.assign(span, { end: e.at_ms, state });
-}
+const shut = (span, e, state) => span && !span.end && Object.assign(span, { end: e.at_ms, state });
 
 /** What a model used, by our names. */
 export const used = (it) => ({ fresh: it?.input_uncached ?? 0, read: it?.cache_read ?? 0, write: it?.cache_write ?? 0,
@@ -80,8 +76,10 @@ function count(sum, usage, cost) {
 }
 
 function bill(s, a, model, usage, cost) {
-  if (!s.models.has(model)) s.models.set(model, zero());
-  for (const sum of [s.total, a.sum, s.models.get(model)]) count(sum, usage, cost);
+  // Agents below count their own runs: what they use is of the run above.
+  const run = s.agents.values().next().value.run?.run ?? 0;
+  for (const [map, key] of [[s.models, model], [s.byRun, run]]) if (!map.has(key)) map.set(key, zero());
+  for (const sum of [s.total, a.sum, s.models.get(model), s.byRun.get(run)]) count(sum, usage, cost);
 }
 
 function callOf(s, e, a, id, block) {
@@ -89,8 +87,7 @@ function callOf(s, e, a, id, block) {
   let call = s.calls.get(key);
   // A reply that is tried again, or a turn after a crash, may use the id once more.
   if (!call || call.void) {
-    call = { id, key, name: block?.name ?? "?", args: block?.args ?? "", status: "asked", a };
-    s.calls.set(key, call);
+    call = { id, key, name: block?.name ?? "?", args: block?.args ?? "", status: "asked", a }; s.calls.set(key, call);
     call.item = put(s, e, a, { k: "call", call });
   }
   return call;
@@ -113,12 +110,13 @@ function grow(s, e, a, type) {
 
 function ended(s, e, a, state, outcome) {
   a.state = state;
-  if (a.run) {
-    Object.assign(a.run, { state, outcome });
-    shut(a.run.span, e, state);
-  }
-  a.run = null;
-  shut(a.asking, e, state);
+  if (a.run) Object.assign(a.run, { state, outcome });
+  for (const span of [a.run?.span, a.asking]) shut(span, e, state);
+  a.run = null; hush(a);
+}
+
+/** What is being said stays as it is. */
+function hush(a) {
   if (a.reply) a.reply.open = false;
   a.reply = null;
 }
@@ -126,17 +124,14 @@ function ended(s, e, a, state, outcome) {
 function unpause(s, e, pause, answer) {
   const open = s.pauses.get(pause);
   if (!open) return;
-  s.pauses.delete(pause);
-  shut(open.span, e, answer?.answer ?? "ok");
-  open.a.waits -= 1;
+  s.pauses.delete(pause); shut(open.span, e, answer?.answer ?? "ok"); open.a.waits -= 1;
   if (!open.a.waits && open.a.state === "waiting") open.a.state = "working";
 }
 
 function pausedBy(s, e, a, pause) {
   const own = s.agents.get(pause.thread) ?? a;
   if (s.pauses.has(pause.id)) return;
-  own.state = "waiting";
-  own.waits += 1;
+  own.state = "waiting"; own.waits += 1;
   const call = pause.call && s.calls.get(`${own.thread}/${pause.call.id}`);
   if (call) call.pause = pause.id;
   const span = open(s, e, own, "wait", pause.call?.name ?? pause.ask.kind);
@@ -144,23 +139,18 @@ function pausedBy(s, e, a, pause) {
 }
 
 const ON = {
+  __proto__: null,
   run_started(s, e, a) {
     if (a.run) ended(s, e, a, "left");
-    a.state = "working";
-    a.run = { run: e.run, a, seq: e.seq, at: e.at_ms, span: open(s, e, a, "run", a.name) };
-    s.runs.push(a.run);
-    note(s, e, a);
+    a.state = "working"; a.run = { run: e.run, a, seq: e.seq, at: e.at_ms, span: open(s, e, a, "run", a.name) };
+    s.runs.push(a.run); note(s, e, a);
   },
   entry_added(s, e, a) {
     const by = e.content.origin?.by;
     put(s, e, a, { k: "entry", entry: e.content });
     if (by === "memory") s.facts.set(`r${e.seq}`, { text: textOf(e.content.content), how: "recalled", a, seq: e.seq });
   },
-  turn_started(s, e, a) {
-    a.state = "working";
-    a.turns += 1;
-    a.asking = open(s, e, a, "model", "");
-  },
+  turn_started(s, e, a) { a.state = "working"; a.turns += 1; a.asking = open(s, e, a, "model", ""); },
   reply_started(s, e, a) {
     // Told again after the stream was cut: what was heard of it is forgotten.
     Object.assign(reply(s, e, a), { model: e.model, attempt: e.attempt, blocks: [], size: 0 });
@@ -187,8 +177,7 @@ const ON = {
       const call = block?.id && s.calls.get(`${a.thread}/${block.id}`);
       if (call) call.void = true;
     }
-    bill(s, a, item.model ?? "?", e.usage, null);
-    a.reply = null;
+    bill(s, a, item.model ?? "?", e.usage, null); a.reply = null;
   },
   reply_finished(s, e, a) {
     const { model, blocks, stop, usage } = e.reply;
@@ -206,44 +195,25 @@ const ON = {
   tool_started(s, e, a) {
     const call = callOf(s, e, a, e.call, e);
     if (call.args !== e.args) call.asked ??= call.args;
-    Object.assign(call, { status: "running", name: e.name, title: e.title, args: e.args, at: e.at_ms });
-    a.calls += 1;
+    Object.assign(call, { status: "running", name: e.name, title: e.title, args: e.args, at: e.at_ms }); a.calls += 1;
     call.span = open(s, e, a, "call", e.title ?? e.name, { call });
   },
-  tool_progress(s, e, a) {
-    callOf(s, e, a, e.call, e).progress = e.progress;
-  },
+  tool_progress: (s, e, a) => (callOf(s, e, a, e.call, e).progress = e.progress),
   tool_finished(s, e, a) {
     const call = callOf(s, e, a, e.call, e);
-    const { secs = 0, nanos = 0 } = e.duration ?? {};
-    Object.assign(call, { status: e.result.status, result: e.result, ms: secs * 1e3 + nanos / 1e6, seq: e.seq, name: e.name });
+    const ms = e.duration && e.duration.secs * 1e3 + e.duration.nanos / 1e6;
+    Object.assign(call, { status: e.result.status, result: e.result, ms, seq: e.seq, name: e.name });
     shut(call.span, e, e.result.status);
     for (const [id, open] of s.pauses) if (open.a === a && open.pause.call?.id === e.call) unpause(s, e, id);
-    if (e.result.status === "ok") SHARED[e.name]?.(s, call, a, e);
+    if (e.result.status === "ok" && SHARED[e.name]) shared(s, call, a, e);
   },
   turn_finished() {},
-  message_queued(s, e, a) {
-    s.queued.set(`${a.thread}/${e.item}`, { lane: e.lane, text: textOf(e.content.content), a, seq: e.seq });
-    note(s, e, a);
-  },
-  message_withdrawn(s, e, a) {
-    s.queued.delete(`${a.thread}/${e.item}`);
-    note(s, e, a);
-  },
-  message_placed: (s, e, a) => s.queued.delete(`${a.thread}/${e.item}`),
-  paused(s, e, a) {
-    pausedBy(s, e, a, e.pause);
-    note(s, e, a);
-  },
-  answered(s, e, a) {
-    unpause(s, e, e.pause, e.answer);
-    note(s, e, a);
-  },
+  message_placed() {},
+  paused(s, e, a) { pausedBy(s, e, a, e.pause); note(s, e, a); },
+  answered(s, e, a) { unpause(s, e, e.pause, e.answer); note(s, e, a); },
   child_opened(s, e, a) {
     const child = agent(s, e.child, e);
-    child.by = `${a.thread}/${e.call}`;
-    child.parent ??= a.thread;
-    note(s, e, a);
+    child.by = `${a.thread}/${e.call}`; child.parent ??= a.thread; note(s, e, a);
   },
   child_ended(s, e, a) {
     const child = s.agents.get(e.thread);
@@ -254,14 +224,10 @@ const ON = {
     if (/^(team|background|handoff)/.test(e.kind)) s.mail.push({ n: s.mail.length, kind: e.kind, data: e.data, a, seq: e.seq, at: e.at_ms });
     note(s, e, a);
   },
-  run_resumed(s, e, a) {
-    a.state = "working";
-    note(s, e, a);
-  },
+  run_resumed(s, e, a) { a.state = "working"; note(s, e, a); },
   run_paused(s, e, a) {
     for (const pause of e.result?.outcome?.pauses ?? []) pausedBy(s, e, a, pause);
-    if (a.reply) a.reply.open = false;
-    a.reply = null;
+    hush(a);
   },
   run_finished(s, e, a) {
     const outcome = e.result.outcome;
@@ -277,38 +243,31 @@ const ON = {
 };
 
 /** What calls that went well tell of the board, the notes and the memory. */
-const parsed = (call) => {
-  try {
-    return JSON.parse(call.args) ?? {};
-  } catch {
-    return {};
-  }
-};
-const task = (s, call, a, e) => {
+function task(s, call, args, at) {
   const told = call.result.details ?? {};
-  for (const it of told.tasks ?? [told.task ?? told]) {
-    if (it?.id) s.tasks.set(it.id, { ...s.tasks.get(it.id), ...it, by: a, seq: e.seq });
-  }
+  for (const it of told.tasks ?? [told.task ?? told]) if (it?.id) s.tasks.set(it.id, { ...s.tasks.get(it.id), ...it, ...at });
+}
+const fact = (how) => (s, call, args, at) => {
+  const id = args.memory_id ?? /\[id:([^\]]+)\]/.exec(textOf(call.result.content))?.[1] ?? call.key;
+  s.facts.set(id, { text: args.fact ?? s.facts.get(id)?.text ?? id, how, ...at });
 };
 const SHARED = {
-  write_note(s, call, a, e) {
-    const { name, content = "", mode } = parsed(call);
-    const text = mode === "append" ? (s.notes.get(name)?.text ?? "") + content : content;
-    s.notes.set(name, { text, version: call.result.details?.version, a, seq: e.seq });
+  __proto__: null,
+  write_note(s, call, { name, content = "", mode }, at) {
+    s.notes.set(name, { text: mode === "append" ? (s.notes.get(name)?.text ?? "") + content : content, ...at });
   },
-  store_memory(s, call, a, e) {
-    const id = /\[id:([^\]]+)\]/.exec(textOf(call.result.content))?.[1] ?? call.key;
-    s.facts.set(id, { text: parsed(call).fact, how: "stored", a, seq: e.seq });
-  },
-  replace_memory(s, call, a, e) {
-    const { memory_id: id, fact } = parsed(call);
-    s.facts.set(id, { text: fact, how: "replaced", a, seq: e.seq });
-  },
-  delete_memory(s, call, a, e) {
-    const { memory_id: id } = parsed(call);
-    s.facts.set(id, { text: s.facts.get(id)?.text ?? id, how: "deleted", a, seq: e.seq });
-  },
+  store_memory: fact("stored"), replace_memory: fact("replaced"), delete_memory: fact("deleted"),
 };
 for (const name of ["create", "list", "get", "claim", "update", "complete", "wait", "cancel", "retry"]) {
   SHARED[`${name}_task`] = SHARED[`${name}_tasks`] = task;
+}
+
+function shared(s, call, a, e) {
+  let args = {};
+  try {
+    args = JSON.parse(call.args) ?? {};
+  } catch {
+    // Arguments need not be JSON.
+  }
+  SHARED[e.name](s, call, args, { a, seq: e.seq });
 }

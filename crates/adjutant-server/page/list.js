@@ -31,13 +31,10 @@ export function Windowed({ items, row, tall, keyOf = (it) => it.n, tail, cursor,
     for (const it of box.current.children[0].children) {
       const [at, now] = [Number(it.dataset.at), it.offsetHeight];
       if (!now || tops[at + 1] - tops[at] === now) continue;
-      heights.set(keyOf(items[at]), now);
-      own.known = Math.min(own.known, at);
-      changed = true;
+      heights.set(keyOf(items[at]), now); own.known = Math.min(own.known, at); changed = true;
     }
     if (tail && own.stuck) {
-      box.current.scrollTop = box.current.scrollHeight;
-      own.top = box.current.scrollTop;
+      box.current.scrollTop = box.current.scrollHeight; own.top = box.current.scrollTop;
     }
     if (changed) draw((n) => n + 1);
   });
@@ -52,6 +49,7 @@ export function Windowed({ items, row, tall, keyOf = (it) => it.n, tail, cursor,
     return () => watch.disconnect();
   }, []);
   const scrolled = () => {
+    if (!box.current) return;
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     own.stuck = scrollTop + clientHeight > scrollHeight - 40;
     if (own.top !== scrollTop) draw((own.top = scrollTop));

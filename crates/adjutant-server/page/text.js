@@ -45,11 +45,9 @@ export function pretty(json) {
   const row = () => `\n${"  ".repeat(deep)}`;
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gs)) {
     if (token === "{" || token === "[") {
-      deep += 1;
-      out += token + row();
+      deep += 1; out += token + row();
     } else if (token === "}" || token === "]") {
-      deep -= 1;
-      out = /[{[]\s*$/.test(out.slice(-200)) ? out.trimEnd() + token : out + row() + token;
+      deep -= 1; out = /[{[]\s*$/.test(out.slice(-200)) ? out.trimEnd() + token : out + row() + token;
     } else out += token === "," ? token + row() : token === ":" ? ": " : token;
   }
   return out;
@@ -89,8 +87,7 @@ function inline(text) {
   let at = 0;
   for (const found of text.matchAll(INLINE)) {
     const [all, code, bold, slanted, label, url] = found;
-    out.push(text.slice(at, found.index));
-    at = found.index + all.length;
+    out.push(text.slice(at, found.index)); at = found.index + all.length;
     out.push(code ? html`<code>${code}</code>` : bold ? html`<b>${inline(bold)}</b>` : slanted ? html`<i>${slanted}</i>`
       : link(url ?? all, label ?? all));
   }
@@ -113,15 +110,13 @@ function blocks(text, deep = 0) {
     const head = /^(#{1,6})\s+(.*)/.exec(row);
     if (/^\s*(```|~~~)/.test(row)) {
       const fence = row.trim().slice(0, 3);
-      at += 1;
-      out.push(html`<pre class="code" dir="auto">${take((it) => !it.trim().startsWith(fence)).join("\n")}</pre>`);
+      at += 1; out.push(html`<pre class="code" dir="auto">${take((it) => !it.trim().startsWith(fence)).join("\n")}</pre>`);
       at += 1;
     } else if (!row.trim() || /^\s*([-*_])(\s*\1){2,}\s*$/.test(row)) {
       if (row.trim()) out.push(html`<hr />`);
       at += 1;
     } else if (head) {
-      out.push(html`<p class=${`h h${head[1].length}`}>${inline(head[2])}</p>`);
-      at += 1;
+      out.push(html`<p class=${`h h${head[1].length}`}>${inline(head[2])}</p>`); at += 1;
     } else if (row[0] === ">" && deep < 5) {
       out.push(html`<blockquote>${blocks(take((it) => it[0] === ">").map((it) => it.replace(/^> ?/, "")).join("\n"), deep + 1)}</blockquote>`);
     } else if (LIST.test(row)) {
@@ -145,8 +140,8 @@ function blocks(text, deep = 0) {
   return out;
 }
 
-let known = new Map();
-/** Markdown; a very long one as plain text. What was made of a text is kept. */
+let known = new Map(); // What was made of a text is kept.
+/** Markdown; a very long one as plain text. */
 export function Markdown({ text }) {
   if (text.length > 20000) return html`<${Pre} text=${text} kind="plain" />`;
   if (known.size > 500) known = new Map();
@@ -154,6 +149,7 @@ export function Markdown({ text }) {
   return html`<div class="md" dir="auto">${known.get(text)}</div>`;
 }
 
+export const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 export const number = (n) => (n < 1000 ? `${n ?? 0}` : n < 1e6 ? `${(n / 1e3).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`);
 export const money = (nano) => (nano == null ? "–" : `$${(nano / 1e9).toFixed(nano < 1e9 ? 4 : 2)}`);
 export const span = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 6e4 ? `${(ms / 1e3).toFixed(1)} s`

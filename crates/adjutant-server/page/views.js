@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { prompted, share, textOf, used } from "./fold.js";
 import { Windowed } from "./list.js";
-import { Diff, Markdown, Pre, t, change, clock, line, money, number, pretty, span } from "./text.js";
+import { Diff, Markdown, Pre, t, change, clock, line, many, money, number, pretty, span } from "./text.js";
 
 const opened = new Map();
 /** Something that is opened and closed; what somebody chose outlives the row. */
@@ -11,8 +11,7 @@ function Fold({ id, open = false, head, kind = "", children }) {
   const is = opened.get(id) ?? open;
   const toggle = (event) => {
     if (event.target.open === is) return;
-    opened.set(id, event.target.open);
-    draw((n) => n + 1);
+    opened.set(id, event.target.open); draw((n) => n + 1);
   };
   return html`<details class=${kind} open=${is} onToggle=${toggle}><summary>${head}</summary>${is && children}</details>`;
 }
@@ -27,14 +26,11 @@ const Parts = ({ content, plain }) => (content ?? []).map((part) => {
   return html`<p class="chip">${t(`${part.type} ${part.name ?? ""} ${part.media_type ?? ""} ${part.source?.url ?? ""}`)}</p>`;
 });
 
-const MARKS = { ok: "✓", running: "●", asked: "○", waits: "◷", denied: "⊘", cancelled: "⊘" };
+const MARKS = { __proto__: null, ok: "✓", running: "●", asked: "○", waits: "◷", denied: "⊘", cancelled: "⊘" };
 export const Mark = ({ of }) => html`<span class=${`mark ${of}`} role="img" aria-label=${of}>${MARKS[of] ?? "✕"}</span>`;
 export const State = ({ of }) => html`<span class=${`state ${of}`}>${of}</span>`;
 
-export function Change({ name, args }) {
-  const diff = change(name, args);
-  return diff ? html`<${Diff} text=${diff} />` : html`<${Pre} text=${pretty(args)} kind="code" />`;
-}
+export const Change = ({ name, args, diff = change(name, args) }) => (diff ? html`<${Diff} text=${diff} />` : html`<${Pre} text=${pretty(args)} kind="code" />`);
 
 function Call({ it: { call }, act }) {
   const { result, progress } = call;
@@ -64,7 +60,7 @@ function Reply({ it }) {
     ${it.open && html`<span class="caret" aria-label="being written"></span>`}</div>`;
 }
 
-const ORIGINS = { person: "Prompt", steering: "Steering", follow_up: "Follow-up", task: "Task", peer: "From another agent" };
+const ORIGINS = { __proto__: null, person: "Prompt", steering: "Steering", follow_up: "Follow-up", task: "Task", peer: "From another agent" };
 function Entry({ it: { entry } }) {
   const origin = entry.origin ?? {};
   const head = origin.kind === "reminder" ? `Reminder of ${line(origin.by)}` : entry.entry === "user" ? ORIGINS[origin.kind] ?? "Message" : entry.entry;
@@ -73,6 +69,7 @@ function Entry({ it: { entry } }) {
 }
 
 const say = {
+  __proto__: null,
   run_started: (e) => `Run ${e.run} began`,
   run_finished: ({ result: { outcome: it } }) => `Run ended: ${it.outcome}${it.limit ? ` (${JSON.stringify(it.limit)})` : it.by ? ` by ${it.by}` : ""}`,
   run_resumed: () => "The run goes on",
@@ -93,16 +90,25 @@ const say = {
   app: (e) => `${e.kind}: ${JSON.stringify(e.data)}`,
   lagged: () => "Some events were missed here",
 };
+/** An event in words; one that is not known, or is not as it should be, as it came. */
+const spoken = (e) => {
+  try {
+    return say[e.event](e);
+  } catch {
+    return `${e.event} ${JSON.stringify(e)}`;
+  }
+};
+
 function Note({ it: { e } }) {
   const bad = /denied|refused|limit|overflow|warning|lagged|cancel/.test(e.event) || e.result?.outcome?.outcome === "failed";
   const failure = e.result?.outcome?.failure;
-  return html`<p class=${`note ${bad ? "bad" : ""} ${e.event}`}>${t((say[e.event] ?? ((it) => `${it.event} ${JSON.stringify(it)}`))(e), 500)}
+  return html`<p class=${`note ${bad ? "bad" : ""} ${e.event}`}>${t(spoken(e), 500)}
     ${failure && html` – ${t(failure.error?.message ?? failure.message ?? failure.reason ?? failure.text ?? failure.failure, 1000)}`}</p>`;
 }
 
 const KINDS = { entry: Entry, reply: Reply, call: Call, note: Note };
 const words = (it) => (it.k === "entry" ? it.entry.text ?? textOf(it.entry.content) : it.k === "reply" ? it.blocks.map((block) => block?.text ?? "").join("\n")
-  : it.k === "call" ? `${it.call.name} ${it.call.args} ${textOf(it.call.result?.content)}` : (say[it.e.event] ?? String)(it.e));
+  : it.k === "call" ? `${it.call.name} ${it.call.args} ${textOf(it.call.result?.content)}` : spoken(it.e));
 
 /** What of a growing list fits, found in slices: only what came since is looked at. */
 function useFound(items, key, fits) {
@@ -114,16 +120,14 @@ function useFound(items, key, fits) {
     const it = items[own.at++];
     if (fits(it)) own.found.push(it);
   }
-  useEffect(() => {
-    if (own.at < items.length) requestAnimationFrame(() => draw((n) => n + 1));
-  });
+  useEffect(() => { if (own.at < items.length) requestAnimationFrame(() => draw((n) => n + 1)); });
   return own.found;
 }
 
 export function Transcript({ s, only, find, cursor, act }) {
   const low = find.toLowerCase();
   const found = useFound(s.items, `${only}\n${low}`, (it) => (!only || it.a.thread === only) && (!low || words(it).toLowerCase().includes(low)));
-  const items = only || low ? found : s.items;
+  const items = (act.seen = only || low ? found : s.items);
   const row = (it, at) => {
     const Kind = KINDS[it.k];
     return html`<article class=${`item ${it.k} ${at === cursor ? "cursor" : ""}`} aria-label=${`${it.k} of ${line(it.a.name)}, record ${it.seq}`}>
@@ -141,10 +145,7 @@ const under = (s) => {
   const of = new Map();
   for (const a of s.agents.values()) of.set(a.parent ?? null, [...(of.get(a.parent ?? null) ?? []), a]);
   const out = [];
-  const walk = (key) => (of.get(key) ?? []).forEach((a) => {
-    out.push(a);
-    walk(a.thread);
-  });
+  const walk = (key) => (of.get(key) ?? []).forEach((a) => { out.push(a); walk(a.thread); });
   walk(null);
   return out.length === s.agents.size ? out : [...s.agents.values()];
 };
@@ -152,7 +153,7 @@ const under = (s) => {
 export function Agents({ s, act }) {
   const row = (a) => html`<div class="agent" style=${{ paddingLeft: `${1 + Math.min(a.depth, 12) * 1.4}rem` }}>
     <button class="plain" onClick=${() => act.only(a.thread)} title="Show what it said and did"><b style=${{ color: `var(--a${a.n % 6})` }}>${a.depth > 0 && "└ "}${t(a.name)}</b></button>
-    <${State} of=${a.state} /><small>${a.turns} turns · ${a.calls} calls · ${number(prompted(a.sum) + a.sum.out)} tokens · ${money(a.sum.cost)} · ${span(a.last - a.first)}</small>
+    <${State} of=${a.state} /><small>${many(a.turns, "turn")} · ${many(a.calls, "call")} · ${number(prompted(a.sum) + a.sum.out)} tokens · ${money(a.sum.cost)} · ${span(a.last - a.first)}</small>
     ${a.task && html`<p class="dim task">${t(a.task, 300)}</p>`}</div>`;
   return html`<${Windowed} items=${under(s)} row=${row} tall=${60} label="Agents" keyOf=${(a) => a.thread} />`;
 }
@@ -188,7 +189,7 @@ export function Cost({ s }) {
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Cost and tokens">
     <dl class="big"><div><dt>Cost</dt><dd>${money(s.total.cost)}</dd></div><div><dt>Input</dt><dd>${number(prompted(s.total))}</dd></div>
       <div><dt>of it cached</dt><dd>${Math.round(share(s.total) * 100)}%</dd></div><div><dt>Output</dt><dd>${number(s.total.out)}</dd></div><div><dt>Requests</dt><dd>${s.total.requests}</dd></div></dl>
-    ${sums("By model", [...s.models])}${sums(`By agent${most.length > 100 ? " (the first 100)" : ""}`, most.slice(0, 100).map((a) => [a.path ?? a.name, a.sum]))}
+    ${sums("By model", [...s.models])}${s.byRun.size > 1 && sums("By run", [...s.byRun].slice(-50).map(([run, sum]) => [`Run ${run}`, sum]))}${sums(`By agent${most.length > 100 ? " (the first 100)" : ""}`, most.slice(0, 100).map((a) => [a.path ?? a.name, a.sum]))}
     ${usage && html`<p class="dim">The last run by its own count, helpers included: ${number(prompted(used(usage)))} in, ${number(usage.output)} out, ${money(cost)}.</p>`}</div>`;
 }
 
@@ -207,9 +208,7 @@ export function Context({ s, context, load }) {
     return tokens ? Object.entries(tokens) : Object.entries(CACHED).map(([key, name]) => [name, it.usage[key]]);
   };
   const look = async (it) => {
-    choose(it.n);
-    see(null);
-    see(await load(it.seq).catch((error) => ({ trouble: error.message })));
+    choose(it.n); see(null); see(await load(it.seq).catch((error) => ({ trouble: error.message })));
   };
   const row = (it) => html`<button class=${`request ${at === it.n ? "on" : ""}`} onClick=${() => look(it)} aria-pressed=${at === it.n}>
     <span class="name">${t(`${it.a.name} · turn ${it.turn}`, 60)}</span><${Stack} parts=${parts(it)} most=${Math.max(most, parts(it).reduce((sum, [, n]) => sum + n, 0))} />
