@@ -24,7 +24,16 @@ use adjutant_server::View;
 use tokio::time::sleep;
 
 use crate::{
-    agent::place::AgentFolder, args, exit::Exit, interrupt, named, problem::Problem, screen::{Chatter, tell, write}, store::Store, trouble::of_runtime, up, work::work,
+    agent::place::AgentFolder,
+    args,
+    exit::Exit,
+    interrupt, named,
+    problem::Problem,
+    screen::{Chatter, tell, write},
+    store::Store,
+    trouble::of_runtime,
+    up,
+    work::work,
 };
 
 /// The name of the store among what is shown.
@@ -111,9 +120,11 @@ impl Opener {
         private::folder(&folder).ok()?;
         let opener = Self(folder);
         let file = opener.0.join("open.html");
-        let page = format!("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url={url}\">");
+        let page =
+            format!("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url={url}\">");
         fs::write(&file, page).ok()?;
-        let quiet = Command::new(program).arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let quiet =
+            Command::new(program).arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         quiet.is_ok().then_some(opener)
     }
 }

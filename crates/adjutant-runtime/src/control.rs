@@ -216,7 +216,9 @@ async fn export(
         return Err(Error::new(ErrorKind::Invalid, "a session that is exported is named: ?session=NAME").into());
     };
     if site.page.is_empty() {
-        return Err(Error::new(ErrorKind::Missing, "there is no page here that a session could be exported with").into());
+        return Err(
+            Error::new(ErrorKind::Missing, "there is no page here that a session could be exported with").into()
+        );
     }
     Ok(http::export(site.page, &whom.prompter, &session).await?)
 }

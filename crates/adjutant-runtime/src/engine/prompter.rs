@@ -8,8 +8,8 @@ use crate::{
     error::Error,
     prompt::{
         Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
-        PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest,
-        UndoRequest, Undone,
+        PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest, UndoRequest,
+        Undone,
     },
 };
 

@@ -36,8 +36,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 /// What an exported page may do: nothing but show itself.
-const SEALED: &str =
-    "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const SEALED: &str = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// A file of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +83,8 @@ pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
     files: &'static [PageFile],
     keys: &Keys,
 ) -> Router<S> {
-    let cookie = keys.visitor.as_ref().map(|secret| {
-        format!("{}={secret}; HttpOnly; SameSite=Strict; Path=/", keys.cookie())
-    });
+    let cookie =
+        keys.visitor.as_ref().map(|secret| format!("{}={secret}; HttpOnly; SameSite=Strict; Path=/", keys.cookie()));
     router
         .route("/", get(async move || file(files, INDEX)))
         .route("/app/{name}", get(async move |Path(name): Path<String>| file(files, &name)))

@@ -337,7 +337,8 @@ struct Events {
 }
 
 impl RequestForm for Events {
-    const FORM: &'static str = "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
+    const FORM: &'static str =
+        "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
 }
 
 /// What is looked for in a session; each route has its own part of it.
@@ -357,7 +358,8 @@ struct LookedFor {
 }
 
 impl RequestForm for LookedFor {
-    const FORM: &'static str = "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000";
+    const FORM: &'static str =
+        "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000";
 }
 
 type LookQuery = Result<Query<LookedFor>, QueryRejection>;

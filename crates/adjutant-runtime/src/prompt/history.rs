@@ -13,7 +13,8 @@ use adjutant_tool::Identity;
 use futures_util::StreamExt;
 
 use super::{
-    Glances, MessagePage, MessagesRequest, SessionMessage, SessionPage, SessionsRequest, glance::MAX_READ, session, told,
+    Glances, MessagePage, MessagesRequest, SessionMessage, SessionPage, SessionsRequest, glance::MAX_READ, session,
+    told,
 };
 use crate::{Error, ErrorKind};
 
@@ -135,7 +136,8 @@ pub(super) async fn sessions(
 /// True if a text without capitals stands in what is known of a session.
 fn is_about(info: &LogInfo, wanted: &str) -> bool {
     let about = &info.about;
-    let mut texts = [Some(&info.log.0), about.title.as_ref(), about.agent.as_ref()].into_iter().flatten().chain(&about.labels);
+    let mut texts =
+        [Some(&info.log.0), about.title.as_ref(), about.agent.as_ref()].into_iter().flatten().chain(&about.labels);
     texts.any(|text| text.to_lowercase().contains(wanted))
 }
 

@@ -108,11 +108,7 @@ impl Lead {
     }
 
     /// Goes on with the run that waits, with this model if one is given.
-    pub(super) async fn resume(
-        &self,
-        answers: Vec<Answered>,
-        model: Option<Arc<dyn Model>>,
-    ) -> Result<LeadRun, Error> {
+    pub(super) async fn resume(&self, answers: Vec<Answered>, model: Option<Arc<dyn Model>>) -> Result<LeadRun, Error> {
         if !self.waits(&answers).await? {
             return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
         }

@@ -9,8 +9,8 @@ use futures_util::{StreamExt, future::BoxFuture};
 use serde_json::{Value, json};
 
 use super::{
-    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PromptRequest, ResumeRequest, SessionInfo, forking, look,
-    session, told,
+    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PromptRequest, ResumeRequest, SessionInfo, forking,
+    look, session, told,
     work::{RunStream, Wish},
 };
 use crate::error::{Error, ErrorKind};

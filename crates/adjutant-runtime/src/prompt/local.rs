@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Control, EventStream, ForkRequest, Glances, Lead, Look, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage,
-    PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionTable,
-    SessionsRequest, UndoRequest, Undone, WaitingPause,
+    Control, EventStream, ForkRequest, Glances, Lead, Look, MAX_PROMPT_BYTES, MessagePage, MessagesRequest,
+    ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo,
+    SessionPage, SessionTable, SessionsRequest, UndoRequest, Undone, WaitingPause,
     call::Calls,
     history, object,
     open::OpenState,

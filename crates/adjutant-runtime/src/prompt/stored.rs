@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Pause, Post, RecordStream,
-    Seq, SessionMeta, Sessions, Work,
+    Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Pause,
+    Post, RecordStream, Seq, SessionMeta, Sessions, Work,
 };
 use adjutant_tool::Identity;
 use adjutant_toolkit::{Files, Undo};
@@ -18,9 +18,9 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest, ObjectRequest, PausePage,
-    PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest,
-    UndoRequest, Undone, WaitingPause, following, forking, history, live, look, session, told,
+    Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest, ObjectRequest,
+    PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage,
+    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, history, live, look, session, told,
 };
 use crate::{Error, ErrorKind};
 
@@ -116,10 +116,13 @@ impl StoredPrompter {
         }
         for given in answers {
             let pause = pauses.iter().find(|pause| pause.id == given.pause);
-            let pause = pause.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("{} does not wait", given.pause)))?;
+            let pause =
+                pause.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("{} does not wait", given.pause)))?;
             if let Some(why) = pause.differs(given.shown) {
                 return Err(Error::new(ErrorKind::Invalid, why));
             }
+            let fits = given.answer.fits(&pause.ask);
+            fits.map_err(|error| Error::new(ErrorKind::Invalid, format!("{}: {error}", given.pause)))?;
         }
         for given in answers {
             let (pause, answer, shown) = (given.pause.clone(), given.answer.clone(), given.shown);
@@ -149,8 +152,11 @@ impl StoredPrompter {
 
     fn waiting(info: &LogInfo, pauses: Vec<Arc<Pause>>) -> impl Iterator<Item = WaitingPause> {
         let (session, since_ms) = (Arc::clone(&info.log.0), info.updated_ms);
-        pauses.into_iter().map(move |pause| {
-            WaitingPause { session: Arc::clone(&session), since_ms, digest: pause.digest(), pause }
+        pauses.into_iter().map(move |pause| WaitingPause {
+            session: Arc::clone(&session),
+            since_ms,
+            digest: pause.digest(),
+            pause,
         })
     }
 
@@ -323,8 +329,10 @@ impl Prompter for StoredPrompter {
         let to = request.to.map_or_else(|| history.before(None).unwrap_or_default(), Seq);
         let since = history.parted(to).1;
         let restored = tokio::task::spawn_blocking(move || undo.restore(&files, &since)).await;
-        let restored = restored.map_err(|error| Error::new(ErrorKind::Storage, "the undo broke down").with_source(error))?;
-        let restored = restored.map_err(|error| Error::new(ErrorKind::Conflict, error.to_string()).with_source(error))?;
+        let restored =
+            restored.map_err(|error| Error::new(ErrorKind::Storage, "the undo broke down").with_source(error))?;
+        let restored =
+            restored.map_err(|error| Error::new(ErrorKind::Conflict, error.to_string()).with_source(error))?;
         let files = restored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         Ok(Undone { files, uncovered: history.uncovered(to) })
     }

@@ -195,13 +195,22 @@ async fn is_forked_and_deleted(way: &Way) {
     assert_eq!(*fork(from.clone(), to.clone()).await.expect("it is forked").name, *to);
     refused(fork(from.clone(), to.clone()).await, ErrorKind::Exists);
     refused(fork("nobody".to_owned(), way.session("none")).await, ErrorKind::Missing);
+    let mut other = ForkRequest::new(way.session("other"));
+    (other.model, other.prompt) = (Some("offline/planner".into()), Some("Another.".into()));
+    way.prompter.fork(Some(&from), other.clone()).await.expect("it goes on");
+    let events = way.prompter.attach(Some(&other.to), Some(0)).await.expect("it is followed");
+    // The usual model would say what it was told.
+    let said = end(&all(events).await).1;
+    assert!(said.starts_with("I am offline"), "{said}");
+    (other.model, other.to) = (Some("no/such".into()), way.session("none").into());
+    refused(way.prompter.fork(Some(&from), other).await, ErrorKind::Model);
     way.prompter.delete(&from).await.expect("it goes");
     refused(way.prompter.delete(&from).await, ErrorKind::Missing);
     assert_eq!(way.prompt("to", "And now?").await.expect("it is whole"), "You said: And now?");
 }
 
 async fn is_looked_into(way: &Way) {
-    way.prompt("looked", "Hello.").await.expect("it answers");
+    way.prompt("looked", "Look.").await.expect("it answers");
     let (name, other) = (way.session("looked"), way.session("prompt"));
     let look = |session: String, look| async move { way.prompter.look(Some(&session), look).await };
     let told = look(name.clone(), Look::Tree).await.expect("it is told");
@@ -213,7 +222,7 @@ async fn is_looked_into(way: &Way) {
     let told = look(name.clone(), Look::Context { after: 0, limit: None }).await.expect("it is told");
     let seq = told.pointer("/requests/0/seq").and_then(Value::as_u64).expect("there is one");
     let told = look(name.clone(), Look::Request { seq }).await.expect("it is told");
-    assert_eq!(told.pointer("/entries/0/entry/user/content/0/text"), Some(&json!("Hello.")), "{told}");
+    assert_eq!(told.pointer("/entries/0/entry/content/0/text"), Some(&json!("Look.")), "{told}");
     assert!(told["tools"].as_array().expect("a list").iter().all(|tool| tool.get("schema").is_some()), "{told}");
     assert!(look(name.clone(), Look::Fleet).await.expect("it is told")["due"].is_u64());
     refused(look(name.clone(), Look::Request { seq: 1_000 }).await, ErrorKind::Missing);

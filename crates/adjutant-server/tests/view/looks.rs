@@ -1,6 +1,9 @@
 //! The routes of the page, each over a store and over an agent that runs.
 
-use adjutant::{agent::Journal, llm::Script};
+use adjutant::{
+    agent::Journal,
+    llm::{Gate, Script},
+};
 use futures_util::StreamExt;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,7 +29,11 @@ async fn sessions_are_listed_searched_told_and_compared() {
     for of in BOTH {
         let all = stage.get(of, "/sessions").await;
         let one = &all["sessions"][0];
-        assert_eq!((&one["name"], &one["state"], &one["usage"].is_object()), (&json!("talk"), &json!("done"), &true), "{of}");
+        assert_eq!(
+            (&one["name"], &one["state"], &one["usage"].is_object()),
+            (&json!("talk"), &json!("done"), &true),
+            "{of}"
+        );
         for (query, count) in [
             ("?search=TAL", 1),
             ("?search=nothing", 0),
@@ -47,7 +54,7 @@ async fn sessions_are_listed_searched_told_and_compared() {
         assert_eq!(turns, [1, 2], "{of}");
         let seq = row["requests"][1]["seq"].as_u64().expect("a number");
         let request = stage.get(of, &format!("/request?session=talk&seq={seq}")).await;
-        let result = request.pointer("/entries/1/entry/turn/results/0/content/0/text");
+        let result = request.pointer("/entries/1/entry/results/0/content/0/text");
         assert_eq!((result, request.pointer("/turn")), (Some(&json!("3")), Some(&json!(2))), "{of}: {request}");
         let first = stage.get(of, "/request?session=talk&seq=1").await;
         assert_eq!((first.pointer("/turn"), first["entries"].as_array().map(Vec::len)), (Some(&json!(1)), Some(1)));
@@ -84,21 +91,21 @@ async fn fork_goes_on_with_another_result_prompt_and_model() {
     let nine = json!({"to": "nine", "result": {"call": "c1_0_0", "text": "9"}});
     let hello = json!({"to": "hello", "prompt": "Say hello."});
     for of in BOTH {
-        for (fork, name) in [(&nine, "nine"), (&hello, "hello")] {
-            let (status, made) = stage.post(of, "/fork?session=talk", fork.clone()).await;
-            assert_eq!(status, 201, "{of}: {made}");
-            if of == "store" {
-                // Whoever drives it, here in this process.
-                stage.worker.session(name.into()).resume(Vec::new()).await.map_or_else(
-                    |_| None,
-                    Some,
-                );
-            }
+        let (status, made) = stage.post(of, "/fork?session=talk", nine.clone()).await;
+        assert_eq!(status, 201, "{of}: {made}");
+        if of == "store" {
+            assert_eq!(made["state"], "open", "{made}");
+            stage.worker.session("nine".into()).resume(Vec::new()).await.expect("it goes on");
         }
+        stage.ended(of, "nine", 0).await;
+        assert_eq!(said(&stage, of, "nine").await, ["Add them.", "9", "Nine."], "{of}");
+        let (status, made) = stage.post(of, "/fork?session=talk", hello.clone()).await;
+        assert_eq!(status, 201, "{of}: {made}");
     }
-    stage.ended("live", "nine", 0).await;
-    assert_eq!(said(&stage, "live", "nine").await, ["Add them.", "9", "Nine."]);
-    assert_eq!(said(&stage, "store", "nine").await, ["Add them.", "9", "Nine."]);
+    stage.ended("live", "hello", 0).await;
+    assert_eq!(said(&stage, "live", "hello").await.last().map(String::as_str), Some("Hello."));
+    let posted = stage.stored.posted(&"hello".into(), Default::default()).await.expect("it is there");
+    assert_eq!(posted.len(), 1);
     let wrong = json!({"to": "none", "result": {"call": "c9_0_0", "text": "9"}});
     for (of, fork) in [
         ("live", &wrong),
@@ -116,11 +123,15 @@ async fn fork_goes_on_with_another_result_prompt_and_model() {
 async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
     let asks = || [Script::new().call("delete", json!({"what": "it"})), Script::new().text("Done.")];
     let stage = stage(asks(), asks()).await;
-    stage.post("live", "/control?session=ask", json!({"control": "prompt", "text": "Delete it."})).await;
+    stage.prompt("ask", "Delete it.").await;
     stage.ended("live", "ask", 0).await;
     stage.worker.session("ask".into()).run("Delete it.").await.expect("it waits");
     for of in BOTH {
-        assert_eq!(stage.get(of, "/sessions?state=waiting").await.pointer("/sessions/0/name"), Some(&json!("ask")), "{of}");
+        assert_eq!(
+            stage.get(of, "/sessions?state=waiting").await.pointer("/sessions/0/name"),
+            Some(&json!("ask")),
+            "{of}"
+        );
         let waits = stage.get(of, "/pauses?session=ask").await;
         let pause = &waits["pauses"][0];
         let (id, shown) = (&pause["id"], &pause["digest"]);
@@ -142,25 +153,31 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
     assert_eq!(stage.post("store", "/control?session=new", prompt.clone()).await.0, 202);
     let posted = stage.stored.posted(&"new".into(), Default::default()).await.expect("it is there");
     assert_eq!(posted.len(), 1);
-    for (of, control) in [("store", json!({"control": "stop"})), ("store", json!({"control": "stop_call", "call": "c1_0_0"}))] {
+    for (of, control) in
+        [("store", json!({"control": "stop"})), ("store", json!({"control": "stop_call", "call": "c1_0_0"}))]
+    {
         assert!(stage.post(of, "/control?session=talk", control).await.0 >= 400);
     }
 }
 
 #[tokio::test]
 async fn events_go_on_over_later_runs_when_they_are_followed() {
-    let stage = stage([Script::new().text("Live.")], [Script::new().text("Stored.")]).await;
+    let gate = Gate::default();
+    let stage = stage([Script::new().text("Live.").wait_at(0, &gate)], [Script::new().text("Stored.")]).await;
     for of in BOTH {
         let head = stage.get(of, "/sessions").await["sessions"][0]["records"].as_u64().expect("a number");
         let path = format!("/v1/agents/{of}/events?session=talk&after={head}&follow=true");
         let mut events = stage.ask(Method::GET, &path, None).await.bytes_stream();
         if of == "live" {
-            stage.post(of, "/control?session=talk", json!({"control": "prompt", "text": "And?"})).await;
+            stage.prompt("talk", "And?").await;
         } else {
             stage.worker.session("talk".into()).run("And?").await.expect("it ends");
         }
         let mut text = String::new();
         while !text.contains("event: run_finished\n") || !text.ends_with("\n\n") {
+            if text.contains("event: turn_started\n") {
+                gate.open();
+            }
             text += std::str::from_utf8(&events.next().await.expect("it goes on").expect("bytes")).expect("text");
         }
         let events = frames(&text);

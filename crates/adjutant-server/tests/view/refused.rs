@@ -107,12 +107,13 @@ async fn export_holds_hostile_text_as_data_alone() {
     let (_, rest) = page.split_once(r#"id="exported">"#).expect("the events are there");
     let (data, rest) = rest.split_once("</script>").expect("they end");
     let data: serde_json::Value = serde_json::from_str(data).expect("they are JSON");
-    let names: Vec<_> = data["events"].as_array().expect("a list").iter().filter_map(|it| it["event"].as_str()).collect();
+    let names: Vec<_> =
+        data["events"].as_array().expect("a list").iter().filter_map(|it| it["event"].as_str()).collect();
     assert_eq!(
         names,
         ["run_started", "entry_added", "turn_started", "reply_finished", "turn_finished", "run_finished"]
     );
-    assert_eq!(data.pointer("/events/1/content/user/content/0/text"), Some(&json!(hostile)));
+    assert_eq!(data.pointer("/events/1/content/content/0/text"), Some(&json!(hostile)));
     assert_eq!(data.pointer("/context/0/turn"), Some(&json!(1)));
     assert!(rest.contains(r#"import "page/app.js""#) && !page.contains("/app/"), "the page needs a server");
 }

@@ -8,6 +8,7 @@ use adjutant::{
     llm::{Model, Script, ScriptedModel},
     runtime::{
         Prompter,
+        control::ControlClient,
         prompt::{LocalPrompter, StoredPrompter},
     },
     tool,
@@ -35,7 +36,6 @@ pub(crate) struct Stage {
     pub(crate) http: Client,
     /// The sessions of `store`, and an agent that works in them when a test says so.
     pub(crate) stored: MemoryJournal,
-    pub(crate) model: Arc<ScriptedModel>,
     pub(crate) worker: Agent,
 }
 
@@ -58,18 +58,20 @@ pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl I
     let worker = agent(&model).journal(journal.clone());
     worker.session("talk".into()).run("Add them.").await.expect("it ends");
     let store = StoredPrompter::of_workers(Arc::new(journal.clone()));
-    let shown: [(Arc<str>, Arc<dyn Prompter>); 2] = [("live".into(), Arc::new(local)), ("store".into(), Arc::new(store))];
+    let shown: [(Arc<str>, Arc<dyn Prompter>); 2] =
+        [("live".into(), Arc::new(local)), ("store".into(), Arc::new(store))];
     let view = View::bind(shown, 0).await.expect("it listens");
+    // A client of ours brings the provider of cryptography that reqwest wants, though nothing is encrypted here.
+    ControlClient::new(view.address(), view.token()).expect("a client");
     let stage = Stage {
         base: format!("http://{}", view.address()),
         token: view.token().to_owned(),
         http: Client::builder().no_proxy().tls_certs_only([]).build().expect("a client"),
         stored: journal,
-        model,
         worker,
     };
     tokio::spawn(view.serve(future::pending()));
-    stage.post("live", "/control?session=talk", json!({"control": "prompt", "text": "Add them."})).await;
+    stage.prompt("talk", "Add them.").await;
     stage.ended("live", "talk", 0).await;
     stage
 }
@@ -93,6 +95,17 @@ impl Stage {
     pub(crate) async fn post(&self, of: &str, path: &str, body: Value) -> (u16, Value) {
         let answer = self.ask(Method::POST, &format!("/v1/agents/{of}{path}"), Some(body)).await;
         (answer.status().as_u16(), answer.json().await.expect("it is JSON"))
+    }
+
+    /// Prompts the agent that runs here. Its session may not be free yet when the end of a run was told.
+    pub(crate) async fn prompt(&self, session: &str, text: &str) {
+        let said = json!({"control": "prompt", "text": text});
+        loop {
+            match self.post("live", &format!("/control?session={session}"), said.clone()).await {
+                (409, _) => tokio::task::yield_now().await,
+                (status, told) => return assert_eq!(status, 202, "{told}"),
+            }
+        }
     }
 
     /// The events of a session behind a record, up to its end: their names and contents.
