@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{Failure, cargo, npm};
 
-const PACKAGES: &[(&str, &str)] = &[("playwright-core", "1."), ("axe-core", "4.")];
+const PACKAGES: &[(&str, &str)] = &[("playwright-core", "1.65.1"), ("axe-core", "4.14.1")];
 /// Names that the browser has, the usual one first.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 const BUILD: &str = "build --workspace --bin adjutant --locked --quiet";
