@@ -117,7 +117,7 @@ for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "
 
 await check("the picture of the README is made", async () => {
   const page = await open(at("bills/rounding"), { viewport: { width: 1280, height: 1000 } });
-  await page.getByText("asks about").waitFor();
+  await page.locator(".pause").waitFor();
   await page.evaluate(() => (document.querySelector("#view .window").scrollTop = 1500));
   await page.waitForTimeout(500);
   await page.screenshot({ path: join(out, "view.png") });
@@ -190,7 +190,7 @@ await check("a hidden page leaves its connection to others, and goes on when it 
 
 await check("everything is reached by keys", async () => {
   const page = await open(at("bills/rounding"));
-  await page.getByText("asks about").waitFor();
+  await page.locator(".pause").waitFor();
   const key = (it) => page.keyboard.press(it);
   for (const it of ["j", "j", "j", "k"]) await key(it);
   must(await page.locator("article.cursor").getAttribute("aria-label") === "entry of lead, record 2", "j and k do not move");

@@ -117,7 +117,7 @@ export async function drive(program, out, { open, check, must, shots }) {
     go();
     await seen("Here it comes.");
     await is("waiting");
-    await seen("asks about", second);
+    await second.locator(".pause").waitFor();
     await page.screenshot({ path: join(shots, "real-waits.png") });
     await page.getByRole("button", { name: "Edit the arguments" }).click();
     await page.getByLabel("Arguments, as JSON").fill(`{"path": "hello.txt", "content": "HELLO"`);
