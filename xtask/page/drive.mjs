@@ -193,7 +193,7 @@ await check("everything is reached by keys", async () => {
   await page.locator(".pause").waitFor();
   const key = (it) => page.keyboard.press(it);
   for (const it of ["j", "j", "j", "k"]) await key(it);
-  must(await page.locator("article.cursor").getAttribute("aria-label") === "entry of lead, record 2", "j and k do not move");
+  await page.locator('article.cursor[aria-label="entry of lead, record 2"]').waitFor();
   await key("f");
   await page.getByRole("dialog").getByText("Fork at record 2").waitFor();
   await key("Escape");

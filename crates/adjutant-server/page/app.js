@@ -156,7 +156,7 @@ function Session({ agent, session, tab, help }) {
       if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || forking) return;
       const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
       const keys = {
-        j: () => move(Math.min((cursor ?? -1) + 1, act.seen.length - 1)), k: () => move(Math.max((cursor ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
+        j: () => move((at) => Math.min((at ?? -1) + 1, act.seen.length - 1)), k: () => move((at) => Math.max((at ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
         l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
       };
       const tabbed = TABS[Number(event.key) - 1];
