@@ -153,7 +153,7 @@ function Session({ agent, session, tab, help }) {
   const go = (to) => (exported ? help.tab(to) : (location.hash = address(agent, session, to)));
   useEffect(() => {
     const key = (event) => {
-      if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || forking) return;
+      if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
       const keys = {
         j: () => move((at) => Math.min((at ?? -1) + 1, act.seen.length - 1)), k: () => move((at) => Math.max((at ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
