@@ -8,7 +8,6 @@ mod show;
 mod talk;
 mod tend;
 pub(crate) mod undo;
-pub(crate) mod view;
 
 use adjutant::agent::LogId;
 
