@@ -30,7 +30,7 @@ pub(crate) use self::{
     },
     skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
     talk::{Completions, Talk, Undo},
-    view::View,
+    view::ViewPage,
 };
 use crate::exit;
 
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// Looks after the sessions that workers drive: what is due, what waits, what was set aside; says something to one.
     #[command(subcommand)]
     Fleet(Fleet),
-    View(View),
+    View(ViewPage),
     Trust(Trust),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]

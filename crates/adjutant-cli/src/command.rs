@@ -11,7 +11,7 @@ use crate::{
     exit::Exit,
     fleet, init, manifest, mcp, memory, models,
     problem::Problem,
-    replay, resume, run, screen, sessions, skills, talk, telemetry, trust, up, view,
+    replay, resume, run, screen, sessions, skills, talk, telemetry, trust, up,
 };
 
 /// Does what the arguments of this process say.
@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
         Command::Up(args) => up::up(&args),
         Command::Worker(args) => telemetry::exported(|| fleet::worker(&args)),
         Command::Fleet(command) => fleet::fleet(command),
-        Command::View(args) => view::view(&args),
+        Command::View(args) => up::view::view(&args),
         Command::Trust(args) => trust::trust(&args),
         Command::Board(command) => board::board(command),
         Command::Init(args) => init::init(&args),

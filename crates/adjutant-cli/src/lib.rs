@@ -53,7 +53,6 @@ mod trouble;
 mod trust;
 mod under;
 mod up;
-mod view;
 mod waits;
 mod when;
 mod work;

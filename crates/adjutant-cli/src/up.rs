@@ -2,6 +2,7 @@
 
 pub(crate) mod made;
 mod shown;
+pub(crate) mod view;
 
 use adjutant::{
     Cancel,

@@ -42,7 +42,7 @@ pub struct ControlFile {
 /// A server for all agents of a supervisor, or for those that are given, on loopback.
 pub struct ControlPlane {
     door: Door,
-    agents: Agents,
+    agents: ServedAgents,
     page: &'static [PageFile],
 }
 
@@ -51,14 +51,14 @@ pub struct ControlPlane {
 pub struct ControlClient(Client);
 
 struct ControlSite {
-    agents: Agents,
+    agents: ServedAgents,
     prompts: Arc<Semaphore>,
     page: &'static [PageFile],
 }
 
 /// The agents that are asked.
 #[derive(Clone)]
-enum Agents {
+enum ServedAgents {
     /// Those of a supervisor, as they come and go.
     Supervised(Table),
     /// Those that were given: they are ready.
@@ -92,7 +92,7 @@ impl ControlPlane {
         let door = Door::bind(former, None).await?;
         let file = ControlFile { pid: std::process::id(), address: door.address, token: door.token.to_string() };
         files::write_json(&home.root().join(FILE), &file, Sync::Program)?;
-        Ok(Self { door, agents: Agents::Supervised(table), page: &[] })
+        Ok(Self { door, agents: ServedAgents::Supervised(table), page: &[] })
     }
 
     /// Listens for callers of these agents, each by its name, on this port if it is free. Nothing is written down.
@@ -111,7 +111,7 @@ impl ControlPlane {
             given_up: None,
         };
         let agents = agents.into_iter().map(|(name, prompter)| (row(name), prompter)).collect();
-        Ok(Self { door: Door::bind(port, None).await?, agents: Agents::Given(agents), page: &[] })
+        Ok(Self { door: Door::bind(port, None).await?, agents: ServedAgents::Given(agents), page: &[] })
     }
 
     /// Serves these files as a page, too: at `/`, and below `/app/`. Whoever opens it shows the token once, and has a cookie
@@ -157,7 +157,7 @@ impl Plane for ControlSite {
     }
 }
 
-impl Agents {
+impl ServedAgents {
     async fn prompter(&self, name: &str) -> Result<Arc<dyn Prompter>, Error> {
         match self {
             Self::Supervised(table) => table.agent(name).ok_or_else(|| missing(name))?.prompter().await,
@@ -225,7 +225,7 @@ async fn export(
 
 /// Every agent at once, then each whose row has changed; one that is gone is told as `removed`. A slow reader misses what
 /// is between, never the last row.
-fn news(table: Agents) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+fn news(table: ServedAgents) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let told: BTreeMap<Uuid, AgentRow> = BTreeMap::new();
     let changes = stream::unfold(Some((table, told, true)), |state| async move {
         let (mut table, told, is_first) = state?;

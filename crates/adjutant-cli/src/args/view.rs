@@ -9,7 +9,7 @@ use super::{At, agent::Homed};
 /// It listens on loopback alone, and whoever opens the page needs the address that is printed, with the token in it. The
 /// sessions are those of a store, or, with --agents, those of the agents that `adjutant up` runs.
 #[derive(Debug, clap::Args)]
-pub(crate) struct View {
+pub(crate) struct ViewPage {
     /// The port; any other one if it is taken, any at all without it.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) port: u16,

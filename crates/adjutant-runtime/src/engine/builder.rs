@@ -214,10 +214,7 @@ impl EngineBuilder {
             }),
             forget: Box::new(move |session| forgetful.forget(session)),
             model,
-            models: Box::new(move |name| {
-                let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
-                models.chosen(&ModelChoice::Name(name.into()))
-            }),
+            models: Box::new(move |name| named(&models, name)),
             options: lead.options.clone(),
             sessions,
             due,
@@ -242,6 +239,12 @@ impl EngineBuilder {
             || !manifest.process_tools.is_empty()
             || !manifest.mcp.servers.is_empty()
     }
+}
+
+/// The model of a name, for a run that goes on with another one.
+fn named(models: &Mutex<Models>, name: &str) -> Result<Arc<dyn Model>, Error> {
+    let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+    models.chosen(&ModelChoice::Name(name.into()))
 }
 
 /// The servers of a manifest, as toolboxes.

@@ -18,7 +18,7 @@ use super::{
     call::Calls,
     history, object,
     open::OpenState,
-    session, stored, told,
+    session, told,
     work::{Observer, RunStream, SessionSlot},
 };
 use crate::{
@@ -398,7 +398,7 @@ impl Prompter for LocalPrompter {
     }
 
     async fn undo(&self, _: Option<&str>, _: UndoRequest) -> Result<Undone, Error> {
-        Err(stored::unkept())
+        Err(told::unkept())
     }
 }
 

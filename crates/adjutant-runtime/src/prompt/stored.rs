@@ -319,7 +319,7 @@ impl Prompter for StoredPrompter {
 
     async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error> {
         let info = self.info(session).await?;
-        let Some(restoring) = &self.0.restoring else { return Err(unkept()) };
+        let Some(restoring) = &self.0.restoring else { return Err(told::unkept()) };
         if info.is_owned {
             let message = format!("an agent works in the session {:?}", info.log.0);
             return Err(Error::new(ErrorKind::Conflict, message));
@@ -336,11 +336,6 @@ impl Prompter for StoredPrompter {
         let files = restored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         Ok(Undone { files, uncovered: history.uncovered(to) })
     }
-}
-
-/// Nobody keeps what agents change in files.
-pub(super) fn unkept() -> Error {
-    Error::new(ErrorKind::Invalid, "what agents change in files is not kept here")
 }
 
 impl Stored {

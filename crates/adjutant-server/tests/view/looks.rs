@@ -1,14 +1,18 @@
 //! The routes of the page, each over a store and over an agent that runs.
 
+use std::fs;
+
 use adjutant::{
+    Agent,
     agent::Journal,
-    llm::{Gate, Script},
+    llm::{Gate, Script, ScriptedModel},
+    toolkit::Edits,
 };
 use futures_util::StreamExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, frames, stage};
+use crate::stage::{Stage, frames, kept, stage};
 
 const BOTH: [&str; 2] = ["live", "store"];
 
@@ -158,6 +162,26 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
     {
         assert!(stage.post(of, "/control?session=talk", control).await.0 >= 400);
     }
+}
+
+#[tokio::test]
+async fn files_are_put_back_unless_somebody_else_changed_them() {
+    let stage = stage([], []).await;
+    let (undo, files) = kept(stage.place.path());
+    let note = stage.place.path().join("root/note.txt");
+    let written = Script::new().call("write_file", json!({"path": "note.txt", "content": "of the agent"}));
+    let model = ScriptedModel::new([written, Script::new().text("Written.")]);
+    let editor = Agent::new(model).toolbox(Edits::new(&files).undo(undo).toolbox()).journal(stage.stored.clone());
+    let undone = async || stage.post("store", "/undo?session=edit", json!({})).await;
+    editor.session("edit".into()).run("Write a note.").await.expect("it ends");
+    // Nobody works in the session any more.
+    drop(editor);
+    fs::write(&note, "of somebody else").expect("it is written");
+    assert_eq!(undone().await.0, 409);
+    fs::write(&note, "of the agent").expect("it is written");
+    assert_eq!(undone().await, (200, json!({"files": ["note.txt"]})));
+    assert!(!note.exists());
+    assert_eq!(undone().await, (200, json!({"files": []})));
 }
 
 #[tokio::test]

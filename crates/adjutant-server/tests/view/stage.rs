@@ -1,21 +1,23 @@
 //! Where the page's routes are asked: one journal that nobody works on, and an agent that runs here over another.
 
-use std::{future, sync::Arc};
+use std::{future, path::Path, sync::Arc};
 
 use adjutant::{
     Agent,
     agent::MemoryJournal,
     llm::{Model, Script, ScriptedModel},
     runtime::{
-        Prompter,
+        Error, ErrorKind, Prompter,
         control::ControlClient,
         prompt::{LocalPrompter, StoredPrompter},
     },
     tool,
+    toolkit::{Files, Undo},
 };
 use adjutant_server::View;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Adds two whole numbers.
 #[tool]
@@ -37,6 +39,8 @@ pub(crate) struct Stage {
     /// The sessions of `store`, and an agent that works in them when a test says so.
     pub(crate) stored: MemoryJournal,
     pub(crate) worker: Agent,
+    /// The folder of the session `edit`, and what keeps its files.
+    pub(crate) place: TempDir,
 }
 
 pub(crate) fn agent(model: &Arc<ScriptedModel>) -> Agent {
@@ -48,6 +52,13 @@ pub(crate) fn talk() -> [Script; 2] {
     [Script::new().call("add", json!({"a": 1, "b": 2})), Script::new().text("Three.")]
 }
 
+/// What keeps the files of a folder, and the files.
+pub(crate) fn kept(place: &Path) -> (Undo, Files) {
+    let root = place.join("root");
+    std::fs::create_dir_all(&root).expect("a folder");
+    (Undo::new(place.join("kept")), Files::new(root).expect("it is one"))
+}
+
 /// A page over `live` and `store`; the models of both answer with `talk`, then with these.
 pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl IntoIterator<Item = Script>) -> Stage {
     let model = Arc::new(ScriptedModel::new(talk().into_iter().chain(live)));
@@ -57,7 +68,12 @@ pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl I
     let model = Arc::new(ScriptedModel::new(talk().into_iter().chain(stored)));
     let worker = agent(&model).journal(journal.clone());
     worker.session("talk".into()).run("Add them.").await.expect("it ends");
-    let store = StoredPrompter::of_workers(Arc::new(journal.clone()));
+    let place = tempfile::tempdir().expect("a folder");
+    let root = place.path().to_owned();
+    let store = StoredPrompter::of_workers(Arc::new(journal.clone())).undo(move |info| match &*info.log.0 {
+        "edit" => Ok(kept(&root)),
+        _ => Err(Error::new(ErrorKind::Invalid, "the session has no directory")),
+    });
     let shown: [(Arc<str>, Arc<dyn Prompter>); 2] =
         [("live".into(), Arc::new(local)), ("store".into(), Arc::new(store))];
     let view = View::bind(shown, 0).await.expect("it listens");
@@ -69,6 +85,7 @@ pub(crate) async fn stage(live: impl IntoIterator<Item = Script>, stored: impl I
         http: Client::builder().no_proxy().tls_certs_only([]).build().expect("a client"),
         stored: journal,
         worker,
+        place,
     };
     tokio::spawn(view.serve(future::pending()));
     stage.prompt("talk", "Add them.").await;

@@ -46,11 +46,11 @@ const OPENS_WITHIN: Duration = Duration::from_secs(10);
 struct Opener(PathBuf);
 
 /// Serves the page over the sessions of a store, until Ctrl-C.
-pub(crate) fn view(args: &args::View) -> Result<Exit, Problem> {
+pub(crate) fn view(args: &args::ViewPage) -> Result<Exit, Problem> {
     work(perform(args))
 }
 
-async fn perform(args: &args::View) -> Result<Exit, Problem> {
+async fn perform(args: &args::ViewPage) -> Result<Exit, Problem> {
     if args.agents {
         return agents(args).await;
     }
@@ -69,7 +69,7 @@ async fn perform(args: &args::View) -> Result<Exit, Problem> {
 }
 
 /// Shows where `adjutant up` serves the page.
-async fn agents(args: &args::View) -> Result<Exit, Problem> {
+async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, &args.directory);
     let up = || place.command("up");
     let file = ControlFile::read(&place.home).map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
