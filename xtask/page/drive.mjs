@@ -197,6 +197,8 @@ await check("everything is reached by keys", async () => {
   await key("f");
   await page.getByRole("dialog").getByText("Fork at record 2").waitFor();
   await key("Escape");
+  // Its fields have the keys until the browser has drawn once more.
+  await page.waitForFunction(() => document.activeElement === document.body);
   await key("3");
   await page.getByRole("tab", { name: "Timeline", selected: true }).waitFor();
   await key("[");
