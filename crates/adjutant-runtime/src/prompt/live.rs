@@ -50,12 +50,14 @@ impl LocalPrompter {
                 Control::Prompt { text } => {
                     let place = table.place()?;
                     let run = self.begin(&PromptRequest::new(text), &session).await?;
-                    return Ok(run.detach(place));
+                    run.detach(place);
+                    return Ok(());
                 }
                 Control::Answer { answers } => {
                     let place = table.place()?;
                     let run = self.going_on(ResumeRequest::new(answers).session(session)).await?;
-                    return Ok(run.detach(place));
+                    run.detach(place);
+                    return Ok(());
                 }
                 control => control,
             };
