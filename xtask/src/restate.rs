@@ -13,8 +13,8 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
         println!("skipped: restate: the drill knows the server for Linux on x86-64 alone");
         return Ok(());
     }
-    let server = match npm::install("restate", &[SERVER]) {
-        Ok(packages) => packages.join(SERVER.0).join("bin/restate-server"),
+    let server = match npm::install(&npm::folder("restate"), &[SERVER]) {
+        Ok(installed) => installed.packages.join(SERVER.0).join("bin/restate-server"),
         Err(Failure::Step(why) | Failure::Usage(why)) => {
             println!("skipped: restate: its server cannot be installed: {why}");
             return Ok(());

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use adjutant_agent::{Middleware, Placement, Sessions};
@@ -28,10 +28,10 @@ use super::{
 use crate::{
     Credentials, Error, ErrorKind, Manifest, Resolved, Workspace,
     kept_rules::KeptRules,
-    manifest::ModelChoice,
+    manifest::{Manifest, ModelChoice},
     peers,
     process_tool::ProgramHolder,
-    prompt::{Asked, Calls, LocalPrompter, SessionTable},
+    prompt::{Asked, Calls, Glances, LocalPrompter, SessionTable},
 };
 
 /// An engine in the making.
@@ -183,8 +183,7 @@ impl EngineBuilder {
             None => Models::of(manifest, &credentials, providers, Arc::clone(&world), self.origin)?,
         };
         let mut models = chosen_from.given(models);
-        let has_peers = !manifest.peers.is_empty();
-        let peers = has_peers.then(|| peers::toolbox(manifest, &workspace, &credentials, &world)).transpose()?;
+        let peers = (!manifest.peers.is_empty()).then(|| peers::toolbox(manifest, &workspace, &credentials, &world));
         let servers = servers(manifest, &workspace, &credentials, self.holder.as_ref())?;
         let given = Given {
             servers,
@@ -193,7 +192,7 @@ impl EngineBuilder {
             world: Arc::clone(&world),
             effects,
             toolboxes,
-            peers,
+            peers: peers.transpose()?,
             middleware,
             skills: self.skills,
             holder: self.holder,
@@ -202,26 +201,14 @@ impl EngineBuilder {
             secrets: credentials.iter().map(|(_, value)| value).filter(|it| it.len() >= 6).map(Arc::from).collect(),
         };
         let tooling = Tooling::new(manifest, store, given)?;
-        let mut members = Vec::with_capacity(manifest.agents.len());
-        for agent in &manifest.agents {
-            if members.iter().any(|known: &Member| known.spec.name == agent.name) {
-                return Err(Error::new(ErrorKind::Config, format!("two agents have the name {:?}", agent.name)));
-            }
-            let mut member = Member::new(agent, &tooling, &mut models).await?;
-            if agent.name == first.name && member.model.is_none() {
-                let offered = models.offered().await?.model.info().id.as_str().into();
-                member.model = Some(models.chosen(&ModelChoice::Name(offered))?);
-            }
-            members.push(member);
-        }
-        let usual = members.iter().find(|it| it.spec.name == first.name).and_then(|it| it.model.clone());
-        members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), &mut models))?;
+        let members = members(manifest, &first.name, &tooling, &mut models).await?;
         let rules = members.iter().filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?))).collect();
+        let (models, due) = (Mutex::new(models), tooling.store.due_work().ok());
         let (lasts, sessions) = (tooling.store.lasts(), Sessions::new(tooling.store.journal()).world(world));
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
-        let tools = lead.offered();
+        let (tools, options) = (lead.offered(), lead.options.clone());
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
         let forgetful = Arc::clone(&leads);
@@ -235,8 +222,11 @@ impl EngineBuilder {
             }),
             forget: Box::new(move |session| forgetful.forget(session)),
             model,
-            options: lead.options.clone(),
+            models: Box::new(move |name| named(&models, name)),
+            options,
             sessions,
+            due,
+            glances: Glances::default(),
             default_session,
             name: Arc::clone(&manifest.name),
             lasts,
@@ -257,6 +247,36 @@ impl EngineBuilder {
             || !manifest.process_tools.is_empty()
             || !manifest.mcp.servers.is_empty()
     }
+}
+
+/// All agents of a manifest, with models to search by.
+async fn members(
+    manifest: &Manifest,
+    first: &str,
+    tooling: &Tooling,
+    models: &mut Models,
+) -> Result<Vec<Member>, Error> {
+    let mut members = Vec::with_capacity(manifest.agents.len());
+    for agent in &manifest.agents {
+        if members.iter().any(|known: &Member| known.spec.name == agent.name) {
+            return Err(Error::new(ErrorKind::Config, format!("two agents have the name {:?}", agent.name)));
+        }
+        let mut member = Member::new(agent, tooling, models).await?;
+        if *agent.name == *first && member.model.is_none() {
+            let offered = models.offered().await?.model.info().id.as_str().into();
+            member.model = Some(models.chosen(&ModelChoice::Name(offered))?);
+        }
+        members.push(member);
+    }
+    let usual = members.iter().find(|it| *it.spec.name == *first).and_then(|it| it.model.clone());
+    members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), models))?;
+    Ok(members)
+}
+
+/// The model of a name, for a run that goes on with another one.
+fn named(models: &Mutex<Models>, name: &str) -> Result<Arc<dyn Model>, Error> {
+    let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+    models.chosen(&ModelChoice::Name(name.into()))
 }
 
 /// The servers of a manifest, as toolboxes.

@@ -17,7 +17,7 @@ use adjutant_llm::CallId;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::Sleep,
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -32,6 +32,8 @@ use crate::error::{Error, ErrorKind};
 
 /// The largest number of sessions that are kept open while nobody works in them.
 const MAX_IDLE: usize = 16;
+/// The largest number of runs that go on without anybody who waits for them.
+const MAX_DETACHED: usize = 192;
 
 /// The news that an observer of the work is told. Texts of prompts and answers are never part of it.
 #[derive(Debug)]
@@ -63,6 +65,8 @@ pub(crate) struct SessionTable {
     /// Held while somebody looks at what a session waits for: whoever answers waits for that, and is not refused.
     pub(super) looking: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
+    /// The places of runs that nobody waits for.
+    detached: Arc<Semaphore>,
     /// Everything that works is wished to stop, and nothing new begins.
     pub(super) stopping: CancellationToken,
     /// Everything that still works is left.
@@ -126,6 +130,7 @@ impl SessionTable {
             open: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             observer: Mutex::default(),
+            detached: Arc::new(Semaphore::new(MAX_DETACHED)),
             stopping: CancellationToken::new(),
             leaving: CancellationToken::new(),
             goes_on: AtomicBool::new(false),
@@ -222,6 +227,13 @@ impl SessionTable {
         let sessions = self.sessions();
         let open = sessions.open.get(session).filter(|open| open.at_work);
         open.and_then(|open| open.wishes.as_ref()).is_some_and(|wishes| wishes.send(wish).is_ok())
+    }
+
+    /// A place among the runs that nobody waits for.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
+        Arc::clone(&self.detached).try_acquire_owned().map_err(|_| {
+            Error::new(ErrorKind::Busy, format!("{MAX_DETACHED} runs are at work already; hint: ask again later"))
+        })
     }
 
     /// True if a run is at work in a session.
@@ -367,6 +379,15 @@ impl RunStream {
         }
         stream.first.extend(first.into_iter().chain(second));
         Ok(stream)
+    }
+
+    /// Performs the run to its end, without anybody who waits for it.
+    pub(super) fn detach(self, place: OwnedSemaphorePermit) {
+        tokio::spawn(async move {
+            let _place = place;
+            // Its log tells how it ended, and an observer hears of it.
+            let _ended = self.finish().await;
+        });
     }
 
     /// Performs the run to its end.

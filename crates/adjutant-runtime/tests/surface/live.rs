@@ -11,8 +11,8 @@ use adjutant_agent::{
 };
 use adjutant_llm::{Gate, Script};
 use adjutant_runtime::{
-    ErrorKind,
-    prompt::{Control, ForkRequest, MessagesRequest, PausesRequest},
+    ErrorKind, Prompter,
+    prompt::{Control, ForkRequest, MessagesRequest, PausesRequest, StoredPrompter},
 };
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt, stream};
@@ -187,6 +187,30 @@ impl Journal for Counting {
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
         self.0.info(log).await
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stored_log_is_told_on_without_being_read_again() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let journal = Counting(MemoryJournal::default(), Arc::clone(&count));
+    let scripts = (0..101).map(|at| Script::new().text(format!("answer {at}")));
+    let stage = stage::kept(Over::Local, scripts, journal.clone(), Durability::default()).await;
+    for at in 0..100 {
+        stage.prompt("talk", &format!("question {at}")).await.expect("an answer");
+    }
+    let stored = StoredPrompter::new(Arc::new(journal));
+    let told = stage::all(stored.attach(Some("talk"), Some(0)).await.expect("it is there")).await;
+    let last = told.last().expect("there are some").seq;
+    let same = stage::all(stage.prompter.attach(Some("talk"), Some(0)).await.expect("it is there")).await;
+    let kinds = |events: &[Event]| events.iter().map(|event| (event.seq, stage::name(event))).collect::<Vec<_>>();
+    assert_eq!(kinds(&told), kinds(&same));
+    let read = count.swap(0, Ordering::Relaxed);
+    assert!(stage::all(stored.attach(Some("talk"), Some(last.0)).await.expect("it is there")).await.is_empty());
+    stage.prompt("talk", "and now?").await.expect("an answer");
+    let more = stage::all(stored.attach(Some("talk"), Some(last.0)).await.expect("it is there")).await;
+    assert_eq!(stage::end_of(&more).text(), "answer 100");
+    let again = count.load(Ordering::Relaxed);
+    assert!(read > 600 && again < 30, "{read} records were read, then {again}");
 }
 
 #[tokio::test]
