@@ -28,7 +28,7 @@ use super::{
 use crate::{
     Credentials, Error, ErrorKind, Manifest, Resolved, Workspace,
     kept_rules::KeptRules,
-    manifest::{Manifest, ModelChoice},
+    manifest::ModelChoice,
     peers,
     process_tool::ProgramHolder,
     prompt::{Asked, Calls, Glances, LocalPrompter, SessionTable},
