@@ -3,11 +3,18 @@
 mod drill;
 mod worker;
 
-pub use drill::{Drill, Survived};
-pub use worker::worker;
+pub use drill::{Drill, Survived, now_ms};
+pub use worker::{agents, worker};
+
+pub(crate) use drill::{Worker, due_work};
+pub(crate) use worker::drive;
 
 /// How many steps each session has.
 const STEPS: usize = 6;
+/// The step that waits for an approval, of agents that ask.
+const ASKED: usize = 2;
+/// The step that is given to an agent in a session of its own.
+const GIVEN: usize = 3;
 /// What a session says at its end.
 const DONE: &str = "All is paid.";
 /// The file in which workers write what they do.

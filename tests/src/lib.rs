@@ -9,6 +9,7 @@ pub mod crew;
 pub mod fleet;
 pub mod hunt;
 pub mod kill;
+pub mod mcp;
 pub mod sequences;
 
 mod history;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 25] = [
+const DOCUMENTS: [(&str, &str); 27] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -23,12 +23,14 @@ const DOCUMENTS: [(&str, &str); 25] = [
     ("docs/orchestration.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
+    ("docs/scale.md", "docs"),
     ("docs/sessions.md", "docs"),
     ("docs/security.md", "docs"),
     ("docs/skills.md", "docs"),
     ("docs/stores.md", "docs"),
     ("docs/testing.md", "docs"),
     ("docs/tools.md", "docs"),
+    ("docs/view.md", "docs"),
 ];
 /// Where the paths between backticks begin that name a file in full.
 const FOLDERS: [&str; 4] = ["adjutant-", "tests/", "xtask/", "examples/"];

@@ -31,6 +31,8 @@ mod fleet;
 mod hello;
 #[path = "kill.rs"]
 mod kill;
+#[path = "mcp.rs"]
+mod mcp;
 #[path = "prefix.rs"]
 mod prefix;
 #[path = "secrets.rs"]

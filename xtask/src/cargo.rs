@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::Failure;
 
 /// The root of the repository. Asked at run time: clones that share a target directory share this program.
@@ -48,6 +50,17 @@ pub(crate) fn output(words: &str) -> Result<String, Failure> {
     let output = command(words).output().map_err(|error| failure(words, &error))?;
     let [text, why] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if output.status.success() { Ok(text) } else { Err(failure(words, &why)) }
+}
+
+/// Builds, and returns the program of this name.
+pub(crate) fn built(words: &str, name: &str) -> Result<PathBuf, Failure> {
+    println!("==> cargo {words}");
+    let told = output(&format!("{words} --message-format=json"))?;
+    let messages = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: Value| {
+        (message["target"]["name"] == name).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+    };
+    messages.filter_map(program).next_back().ok_or_else(|| failure(words, &format!("built no {name}")))
 }
 
 /// The platform that programs are built for here.

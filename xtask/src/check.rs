@@ -15,6 +15,7 @@ const STEPS: &[(&str, Step)] = &[
     ("build of the tests", || cargo::step(&format!("{TESTS} --no-run"))),
     ("conformance of MCP", mcp_conformance::if_possible),
     ("clients of pages", protocols::if_possible),
+    ("the page", page),
     ("tests", tests),
 ];
 /// An example is named so that cargo chooses the features that it chose for clippy, those of tests included: with others,
@@ -41,6 +42,12 @@ pub(crate) fn run() -> Result<(), Failure> {
 fn tidy() -> Result<(), Failure> {
     println!("==> tidy");
     tidy::run()
+}
+
+/// It takes minutes, and a browser.
+fn page() -> Result<(), Failure> {
+    println!("skipped: the page in a browser: `cargo xtask page` drives it");
+    Ok(())
 }
 
 /// All tests; those of the documentation meanwhile, because most of their time one of them is compiled, on one processor.

@@ -1,6 +1,6 @@
 //! `crash`: the kill test, whole: 200 trials for each kind of storage, each with as many kills as it takes; and the crew
-//! drill: three workers on one board of 200 tasks, killed at any moment; and the drill of workers that drive sessions, alone by
-//! `crash --fleet`.
+//! drill: three workers on one board of 200 tasks, killed at any moment; and the drill of workers that drive sessions and their
+//! simulation, alone by `crash --fleet`; and that of a server of MCP and its client, alone by `crash --mcp`.
 
 use crate::{Failure, cargo};
 
@@ -11,14 +11,27 @@ const KILL: &str = "run --package adjutant-tests --bin kill --locked -- trials a
 const DRILLS: &str = "10";
 const CREW: &str = "run --package adjutant-tests --bin crew --locked -- drill all --times";
 
-/// The drill of workers.
+/// The drill of workers, and how many seeds of their simulation are played.
 const FLEET: &str = "run --package adjutant-tests --bin fleet --locked -- drill all";
+const SIMULATION: &str = "test --package adjutant-fleet --test simulation --locked -- --nocapture";
+const SIMULATIONS: &str = "200";
+
+/// The drill of a server of MCP and its client.
+const MCP: &str = "run --package adjutant-tests --bin mcp --locked -- drill all";
 
 pub(crate) fn run(options: &[&str]) -> Result<(), Failure> {
-    if let ["--fleet", rest @ ..] = options {
-        return cargo::step_with(FLEET, rest);
+    match options {
+        ["--fleet", rest @ ..] => return fleet(rest),
+        ["--mcp", rest @ ..] => return cargo::step_with(MCP, rest),
+        _ => {}
     }
     cargo::step_with(KILL, &[&[TRIALS], options].concat())?;
     cargo::step_with(CREW, &[&[DRILLS], options].concat())?;
-    cargo::step(FLEET)
+    fleet(&[])?;
+    cargo::step(MCP)
+}
+
+fn fleet(options: &[&str]) -> Result<(), Failure> {
+    cargo::step_with(FLEET, options)?;
+    cargo::run(SIMULATION, cargo::command(SIMULATION).env("SIMULATIONS", SIMULATIONS))
 }

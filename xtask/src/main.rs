@@ -13,9 +13,11 @@ mod mcp_conformance;
 mod metadata;
 mod models;
 mod npm;
+mod page;
 mod programs;
 mod protocols;
 mod release;
+mod restate;
 mod scan;
 mod tidy;
 
@@ -27,14 +29,16 @@ usage: cargo xtask <command>
   check               formatting, tidy, cargo deny, clippy, docs, then all tests
   tidy                sizes, crate edges, file headers, the driver, attributes, documents, manifests
   conformance         every hazard over every wire, as a matrix
-  crash [--seed N]    the kill test and the crew drill, on every kind of storage
+  crash [--seed N]    the kill test and the crew drill, on every kind of storage; or one drill: --fleet, --mcp
   chaos [ARGS]        agents and their operator are killed for a minute; --agents N --seconds S --seed X; or: chaos measure
   features            every feature of every published crate builds alone
   bench [NAME] [ARGS] the benchmarks, or one, in a table of rows with limits; --instructions: what valgrind counts; --build: hello
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
   mcp-conformance     the official conformance suite of the Model Context Protocol, from npm; or one side: client, server
   protocols           the streams of other people's pages, read by those pages' own clients, from npm
+  page [--picture]    the page of the view in a browser, with playwright-core and axe-core from npm; --picture: that of the README
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
+  restate [ARGS]      sessions under a Restate server from npm, both killed at any moment; sqlite or postgres, --sessions N --kills N --seed X
   release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";
 
 /// Why a command did not succeed.
@@ -60,7 +64,9 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["mcp-conformance", rest @ ..] => mcp_conformance::run(rest),
         ["protocols"] => protocols::run(),
+        ["page", rest @ ..] => page::run(rest),
         ["models", rest @ ..] => models::run(rest),
+        ["restate", rest @ ..] => restate::run(rest),
         ["release", rest @ ..] => release::run(rest),
         _ => Err(Failure::Usage(format!("unknown command: `{}`", arguments.join(" ")))),
     };

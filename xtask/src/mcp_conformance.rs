@@ -1,6 +1,4 @@
 //! `mcp-conformance`: the official conformance suite of the Model Context Protocol against our programs, both revisions.
-//!
-//! The suite and the Node that it needs come from npm into a folder below `target/`; nothing of the user's is used but `npm`.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    Failure,
-    npm::{self, Npm, Server},
+    Failure, cargo,
+    npm::{self, Installed, Server},
 };
 
 const SUITE: &str = "@modelcontextprotocol/conformance";
@@ -25,10 +23,10 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("mcp-conformance: no side is called {unknown}")));
     }
     let chosen = SIDES.iter().filter(|(name, _)| sides.is_empty() || sides.contains(name));
-    let suite = install(&folder())?;
+    let suite = install()?;
     let mut failed = Vec::new();
     for (side, example) in chosen {
-        let program = npm::build(&format!("--features adjutant-mcp/server --example {example}"), example)?;
+        let program = build(example)?;
         for revision in REVISIONS {
             println!("==> conformance suite {SUITE_VERSION}, {side}, revision {revision}");
             if !judge(&suite, side, &program, revision)? {
@@ -41,7 +39,7 @@ pub(crate) fn run(sides: &[&str]) -> Result<(), Failure> {
 
 /// As [`run`]; what this machine cannot install is said, and is no failure.
 pub(crate) fn if_possible() -> Result<(), Failure> {
-    if let Err(Failure::Step(why) | Failure::Usage(why)) = install(&folder()) {
+    if let Err(Failure::Step(why) | Failure::Usage(why)) = install() {
         println!("skipped: conformance suite of MCP: it cannot be installed: {why}");
         return Ok(());
     }
@@ -55,14 +53,17 @@ struct Suite {
     results: PathBuf,
 }
 
-fn folder() -> PathBuf {
-    npm::folder("mcp-conformance")
+/// Builds with the features of all tests: with others, cargo would build every crate once more.
+fn build(example: &str) -> Result<PathBuf, Failure> {
+    let words = format!("build --workspace --features adjutant-mcp/server --example {example} --locked --quiet");
+    cargo::built(&words, example)
 }
 
-fn install(at: &Path) -> Result<Suite, Failure> {
-    let npm = Npm::install(at, &[(SUITE, SUITE_VERSION)])?;
-    let script = npm.packages.join(SUITE).join("dist/index.js");
-    Ok(Suite { node: npm.node, script, results: at.join("results") })
+/// Installs the suite, unless it is there.
+fn install() -> Result<Suite, Failure> {
+    let at = npm::folder("mcp-conformance");
+    let Installed { node, packages } = npm::install(&at, &[(SUITE, SUITE_VERSION)])?;
+    Ok(Suite { node, script: packages.join(SUITE).join("dist/index.js"), results: at.join("results") })
 }
 
 /// Runs what a revision requires of one side and shows the table; false if something that is scored fails.

@@ -6,14 +6,16 @@ use serde_json::Value;
 
 use crate::{
     Failure, cargo,
-    npm::{self, Npm, Server},
+    npm::{self, Server},
 };
 
+/// Tests are built with this program: by itself, with the features of fewer crates, every crate would be built once more.
+const PROGRAMS: &str = "test --workspace --locked --tests --no-run --quiet";
 const PACKAGES: &[(&str, &str)] = &[("@ag-ui/client", "1.0.0"), ("ai", "7.0.173")];
 
 pub(crate) fn run() -> Result<(), Failure> {
-    let npm = Npm::install(&npm::folder("protocols"), PACKAGES)?;
-    let (_server, told) = Server::start(&npm::build("--bin protocols", "protocols")?)?;
+    let npm = npm::install(&npm::folder("protocols"), PACKAGES)?;
+    let (_server, told) = Server::start(&cargo::built(PROGRAMS, "protocols")?)?;
     let told: Value = serde_json::from_str(&told).map_err(|error| Failure::Step(format!("protocols: {error}")))?;
     let mut node = Command::new(&npm.node);
     node.arg(cargo::root().join("tests/protocols.mjs")).arg(&npm.packages);
@@ -28,7 +30,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 /// As [`run`]; what this machine cannot install is said, and is no failure.
 pub(crate) fn if_possible() -> Result<(), Failure> {
-    if let Err(Failure::Step(why) | Failure::Usage(why)) = Npm::install(&npm::folder("protocols"), PACKAGES) {
+    if let Err(Failure::Step(why) | Failure::Usage(why)) = npm::install(&npm::folder("protocols"), PACKAGES) {
         println!("skipped: clients of AG-UI and the AI SDK: they cannot be installed: {why}");
         return Ok(());
     }

@@ -36,7 +36,8 @@ impl Spent {
     }
 }
 
-fn computed() -> Duration {
+/// What all threads of this program have computed.
+pub(crate) fn computed() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }

@@ -167,6 +167,35 @@ impl Budget {
         self.tree().left(self.node.id)
     }
 
+    /// Holds all that is left, here and above; gives the part of it that each of so many may spend one level below.
+    pub(crate) fn lend(&self, shares: u32) -> (Caps, Spend) {
+        let mut tree = self.tree();
+        let (left, shares) = (tree.left(self.node.id), u64::from(shares.max(1)));
+        let lent = Caps {
+            tokens: left.tokens.map(|it| it / shares),
+            cost: left.cost.map(|it| NanoUsd(it.0 / shares)),
+            requests: left.requests.map(|it| it / shares),
+            tool_calls: left.tool_calls.map(|it| it / shares),
+            depth: left.depth.map(|it| it.saturating_sub(1)),
+            // How many work at a time is counted in each process by itself.
+            agents: None,
+            ..left
+        };
+        tree.hold(self.node.id, all_of(left));
+        (lent, all_of(left))
+    }
+
+    /// Holds what an agent in another session may spend.
+    pub(crate) fn hold(&self, lent: Caps) -> Spend {
+        self.tree().hold(self.node.id, all_of(lent));
+        all_of(lent)
+    }
+
+    /// Gives back what is held; what was spent of it is told by itself.
+    pub(crate) fn give_back(&self, held: Spend) {
+        self.tree().settle(self.node.id, held, Spend::default());
+    }
+
     /// Returns the amount that was spent here and below.
     pub fn spent(&self) -> Spend {
         self.tree().spent(self.node.id)
@@ -194,6 +223,16 @@ impl Budget {
 
     fn tree(&self) -> MutexGuard<'_, BudgetTree> {
         self.node.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The most that may be spent within these caps.
+fn all_of(caps: Caps) -> Spend {
+    Spend {
+        tokens: caps.tokens.unwrap_or_default(),
+        cost: caps.cost.unwrap_or_default(),
+        requests: caps.requests.unwrap_or_default(),
+        tool_calls: caps.tool_calls.unwrap_or_default(),
     }
 }
 

@@ -19,6 +19,7 @@ mod mailbox;
 mod middleware;
 mod output;
 mod partial_reply;
+mod placement;
 pub mod points;
 mod prompt;
 mod queue;
@@ -49,10 +50,11 @@ pub use middleware::{
     Recovery, Timeout, middleware_fn,
 };
 pub use output::Output;
+pub use placement::{ChildLink, ChildOrder, ChildReport, ChildRole, Placement};
 pub use prompt::{Continue, Prompt};
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;
-pub use scope::{AgentConfig, Child, ChildRun, Parent, RunLine, Spawn};
+pub use scope::{AgentConfig, Child, ChildRun, Loan, Parent, RunLine, Spawn};
 pub use setup::{CallOptions, Setup};
 pub use snapshot::{ContextUse, Snapshot};
 pub use turn_hooks::{prepare_next_turn, stop_after_turn};

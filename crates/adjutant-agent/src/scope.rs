@@ -19,7 +19,7 @@ use crate::setup::Setup;
 pub(crate) use call::{CallParts, CallScope, RunScopes, opener};
 pub(crate) use child::child_failed;
 pub use child::{Child, ChildRun};
-pub use line::RunLine;
+pub use line::{Loan, RunLine};
 pub(crate) use session::{ChildDrive, ChildSession};
 pub(crate) use start::start;
 pub(crate) use threads::{KEPT, RecordedThread, SessionWriter, Threads};

@@ -65,6 +65,8 @@ pub struct Setup {
     pub(crate) prints: Arc<Prints>,
     /// True if what the log of a run says of its instructions does not count when it is resumed.
     pub(crate) anew: bool,
+    /// True if the log stays due when the run has ended.
+    pub(crate) awaited: bool,
     /// True if the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
     /// The answer that runs are wanted to come to, if one is.
@@ -123,6 +125,7 @@ impl Setup {
             durability: Durability::Sync,
             prints: Arc::default(),
             anew: false,
+            awaited: false,
             inherits: false,
             goal: None,
             within: None,

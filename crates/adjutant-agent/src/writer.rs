@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
 };
@@ -39,6 +39,8 @@ struct WriterShared {
     newest: Arc<AtomicU64>,
     /// The number of agents under the first one that write too.
     sharers: AtomicUsize,
+    /// True if the log stays due when its run has ended.
+    awaited: AtomicBool,
 }
 
 struct State {
@@ -128,6 +130,7 @@ impl Writer {
             free: Notify::new(),
             newest: Arc::new(AtomicU64::new(seq.0)),
             sharers: AtomicUsize::new(0),
+            awaited: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -140,6 +143,11 @@ impl Writer {
     /// The newest record that was shown.
     pub(crate) fn newest(&self) -> &Arc<AtomicU64> {
         &self.shared.newest
+    }
+
+    /// Says whether somebody must be told when the run has ended, so that the log stays due.
+    pub(crate) fn set_awaited(&self, awaited: bool) {
+        self.shared.awaited.store(awaited, Ordering::Relaxed);
     }
 
     /// Another agent writes to the log until the share is dropped.
@@ -325,7 +333,8 @@ impl Lease {
     async fn append(mut self, records: Vec<Arc<Stamped>>, flush: Flush) -> Result<(), Error> {
         let Some(log) = &mut self.log else { return Err(given_back()) };
         if let Some(work) = Work::after(&records, &self.shared.root) {
-            log.mark(work);
+            let stays_due = work == Work::Idle && self.shared.awaited.load(Ordering::Relaxed);
+            log.mark(if stays_due { Work::Open } else { work });
         }
         self.appends = true;
         let appended = log.append(&records, flush).await;
@@ -404,8 +413,6 @@ impl fmt::Debug for Writer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use adjutant_core::Head;
     use async_trait::async_trait;
     use futures_util::{join, poll};

@@ -90,14 +90,23 @@ async fn once_only_calls_are_never_repeated_when_a_step_is_recorded() {
     let unknown = "step \"work\" was begun before a crash; whether it took effect is not known";
     let noted: fn(&Record) -> bool = |record| matches!(record, Record::Noted { .. });
     let begun: fn(&Record) -> bool = |record| matches!(record, Record::Begun { .. });
-    for (last, status, text) in [(noted, Status::Ok, "done"), (begun, Status::OutcomeUnknown, unknown)] {
+    // The last one: if the program that goes on does not have the tool.
+    let rows = [
+        (noted, Status::Ok, "done", Status::UnknownTool),
+        (begun, Status::OutcomeUnknown, unknown, Status::OutcomeUnknown),
+    ];
+    for (last, status, text, gone) in rows {
         let (journal, done) = (MemoryJournal::default(), Arc::default());
         let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
         let agent = agent.journal(journal.clone()).tool(tool(Replay::Resumable, &done));
         agent.run("Go.").await.expect("the run finishes");
-        let cut = cut(&journal, agent.session_id(), last).await;
-        let result = go_on(&cut, agent.session_id(), tool(Replay::Resumable, &done), Vec::new()).await;
+        let cut_here = cut(&journal, agent.session_id(), last).await;
+        let result = go_on(&cut_here, agent.session_id(), tool(Replay::Resumable, &done), Vec::new()).await;
         assert_eq!(calls(&result), [("tool".into(), status, text.into())]);
+        let cut_here = cut(&journal, agent.session_id(), last).await;
+        let other = tool_fn(spec("other"), |_: Value, _: CallContext| async { Ok(CallResult::ok("done")) });
+        let result = go_on(&cut_here, agent.session_id(), other, Vec::new()).await;
+        assert_eq!(result.calls[0].result.status, gone);
         assert_eq!(done.load(Ordering::SeqCst), 1);
     }
 }

@@ -11,6 +11,7 @@ mod run;
 mod sessions;
 mod skills;
 mod talk;
+mod view;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
@@ -29,6 +30,7 @@ pub(crate) use self::{
     },
     skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
     talk::{Completions, Talk, Undo},
+    view::ViewPage,
 };
 use crate::exit;
 
@@ -75,6 +77,7 @@ pub(crate) enum Command {
     /// Looks after the sessions that workers drive: what is due, what waits, what was set aside; says something to one.
     #[command(subcommand)]
     Fleet(Fleet),
+    View(ViewPage),
     Trust(Trust),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]

@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Up(args) => up::up(&args),
         Command::Worker(args) => telemetry::exported(|| fleet::worker(&args)),
         Command::Fleet(command) => fleet::fleet(command),
+        Command::View(args) => up::view::view(&args),
         Command::Trust(args) => trust::trust(&args),
         Command::Board(command) => board::board(command),
         Command::Init(args) => init::init(&args),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant::{
     Cancel,
-    agent::{DueWork, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Owner, Pause, Post, Seq, Work},
-    fleet::Fleet as Workers,
+    agent::{DueWork, Lane, LogId, LogInfo, LogQuery, Pause, Post, Seq, Waker, Work},
+    fleet::{Fleet as Workers, FleetPlacement},
     llm::{Entry, UserMessage},
     runtime::{Credentials, Engine, Lead, Overrides, TrustStore},
 };
@@ -54,8 +54,13 @@ async fn perform(args: &Worker) -> Result<Exit, Problem> {
     let due = due_work(&store)?;
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
     let engine = Engine::builder(resolved).credentials(credentials).store(store.opened().clone());
+    let engine = engine.placement(FleetPlacement::new(Arc::clone(&due)));
     let engine = engine.trusted().build().await.map_err(|error| of_runtime(&error))?;
-    let agents = move |info: &LogInfo| match engine.lead(&info.log.0) {
+    let lead = move |info: &LogInfo| match engine.child(info) {
+        Some(child) => child.map(Lead::Agent),
+        None => engine.lead(&info.log.0),
+    };
+    let agents = move |info: &LogInfo| match lead(info) {
         Ok(Lead::Agent(agent)) => Ok(agent),
         Ok(_) => Err("agents that hand a conversation on do not work in sessions of workers".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -129,15 +134,7 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
     let store = Store::open(&args.at).await?;
     let (due, log) = (due_work(&store)?, LogId::from(args.name.as_str()));
     let content = Entry::from(UserMessage::text(args.text.as_str()));
-    let said = || Post::Message { lane: Lane::FollowUp, content: content.clone() };
-    match due.post(&log, said()).await {
-        Err(error) if error.kind == JournalErrorKind::Missing => {
-            // Somebody else may make it at the same time: then it is there as well.
-            drop(due.own(&log, &Owner::default()).await);
-            due.post(&log, said()).await.map_err(|error| of_journal(&error))?;
-        }
-        posted => drop(posted.map_err(|error| of_journal(&error))?),
-    }
+    due.say(&log, Post::Message { lane: Lane::FollowUp, content }).await.map_err(|error| of_journal(&error))?;
     store.settle(&log).await;
     tell(&format!("a worker hears it: `adjutant sessions show {}{}`", plain::word(&args.name), store.option()));
     Ok(Exit::Finished)

@@ -80,7 +80,7 @@ impl<'a> Job<'a> {
             engine = engine.toolbox(tools.name(), guarded(tools.clone(), &hands.rules, asked.clone()));
         }
         for (name, server) in hands.servers.used() {
-            engine = engine.toolbox(Arc::clone(name), guarded(server.clone(), &hands.rules, asked.clone()));
+            engine = engine.server(Arc::clone(name), guarded(server.clone(), &hands.rules, asked.clone()));
         }
         if model.is_played() {
             // So that two replays give the same events.

@@ -2,6 +2,7 @@
 
 pub(crate) mod made;
 mod shown;
+pub(crate) mod view;
 
 use adjutant::{
     Cancel,
@@ -60,7 +61,9 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     let supervisor = Supervisor::new(backend, operator, settings);
     let (notices, table) = (supervisor.notices(), supervisor.table());
     let plane = ControlPlane::bind(&place.home, table.clone()).await.map_err(|error| of_runtime(&error))?;
+    let plane = plane.page(adjutant_server::PAGE);
     screen.tell(&format!("all agents are asked at http://{}/v1/agents; the token is in control.json", plane.address()));
+    screen.tell(&format!("`{}` shows them on a page", place.command("view --agents")));
     let closed = end.clone();
     let plane = tokio::spawn(plane.serve(async move { closed.cancelled().await }));
     // The second Ctrl-C ends the command by itself.

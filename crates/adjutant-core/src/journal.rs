@@ -10,6 +10,7 @@ mod post;
 mod shared;
 mod stamped;
 mod stored;
+mod waker;
 
 use std::{fmt, pin::Pin, sync::Arc};
 
@@ -27,6 +28,7 @@ pub use owner::{Holder, Owner};
 pub use post::{Post, PostStream, Posted};
 pub use stamped::Stamped;
 pub use stored::{StoredRecord, StoredStream};
+pub use waker::Waker;
 
 use crate::number::{PostNo, Seq};
 

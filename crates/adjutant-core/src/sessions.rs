@@ -2,6 +2,7 @@
 
 mod chain;
 mod diff;
+mod explain;
 mod export;
 mod fields;
 mod file;

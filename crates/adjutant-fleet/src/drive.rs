@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, Outcome, Owner, RunResult,
+    Agent, ChildLink, ChildRole, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, LogInfo, Outcome,
+    Owner, Post, PostNo, RunBuilder, Work,
 };
+use adjutant_tool::Cancel;
 
-use crate::status::Ended;
+use crate::{children, status::Ended};
 
-/// Drives a session that was taken for this owner.
+/// Drives a session that was taken for this owner until its run parks or ends; for engines that take sessions by other means
+/// than a [`Fleet`](crate::Fleet).
 ///
 /// Cancel: the run is cancelled; fence the log before, so that nothing of that is recorded.
-pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
+pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
     let DueLog { info, newest_post, log } = due;
     let name = info.log.clone();
     let agent = agent.journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>).session(name.clone());
@@ -20,12 +23,13 @@ pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog,
     // The session has it now, or never will.
     drop(log);
     let worked = match opened {
-        Ok(()) => work(&agent).await,
+        Ok(()) => work(&**journal, &agent, &info, owner).await,
         Err(error) => Err(error),
     };
     match worked {
-        Ok(result) if matches!(result.outcome, Outcome::Paused { .. }) => Ended::Parked,
-        Ok(_) => Ended::Finished,
+        Ok(Some(Outcome::Paused { .. })) => Ended::Parked,
+        Ok(Some(_)) => Ended::Finished,
+        Ok(None) => Ended::Nothing,
         // Another owner has it: nothing is lost, and nothing is left to do.
         Err(error) if is_taken(&error) => Ended::Nothing,
         // What was posted is no answer, or no prompt: it waits for what is.
@@ -38,29 +42,84 @@ pub(crate) async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog,
         // The storage may be there again soon: the session stays due.
         Err(error) if error.journal_error().is_some_and(JournalError::is_retryable) => {
             tracing::warn!(%error, log = %name, "a session could not be worked on now");
-            Ended::Failed
+            Ended::Failed(first_line(&error).into())
         }
         Err(error) => {
             tracing::warn!(%error, log = %name, "a session could not be worked on, and is set aside");
-            set_aside(journal, &name, &first_line(&error)).await
+            set_aside(journal, &info, &first_line(&error)).await
         }
     }
 }
 
-/// Sets a session aside.
-pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, log: &adjutant_agent::LogId, why: &str) -> Ended {
-    if let Err(error) = journal.set_aside(log, why).await {
+/// Sets a session aside; whoever waits for it is told.
+pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &str) -> Ended {
+    let log = &info.log;
+    let mut done = journal.set_aside(log, why).await;
+    if done.is_ok() && ChildRole::of(info).is_some() {
+        done = children::give_up(&**journal, log, why).await;
+    }
+    if let Err(error) = done {
         tracing::warn!(%error, %log, "a session could not be set aside");
     }
-    Ended::Failed
+    Ended::Aside(why.into())
 }
 
-/// Goes on with the run that is open, or begins one with what was posted.
-async fn work(agent: &Agent) -> Result<RunResult, Error> {
-    match agent.log().has_open_run() {
-        true => agent.resume(Vec::new()).await,
-        false => agent.run(Continue).await,
+/// Goes on with the run that is open, or begins one with what was posted or ordered; `None` if there was no run to perform.
+async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owner) -> Result<Option<Outcome>, Error> {
+    let (log, is_child) = (&info.log, ChildRole::of(info).is_some());
+    let as_told = |run: RunBuilder| if is_child { run.awaited() } else { run };
+    let mut worked = if agent.log().has_open_run() {
+        let has_children = agent.log().pauses().iter().any(|pause| ChildLink::of(pause).is_some());
+        if has_children && children::is_stopped(journal, log).await? {
+            // First, so that a crash in between is made good: the wish is heard once the run goes on.
+            children::stop_all(journal, log).await?;
+        }
+        as_told(agent.resume(Vec::new())).await
+    } else if info.work != Some(Work::Open) {
+        let posted = journal.posted(log, PostNo(0)).await?;
+        if !posted.iter().any(|posted| matches!(posted.post, Post::Message { .. })) {
+            // What is there may go on, but nobody wishes that.
+            return Err(Error::Prompt("nothing was said"));
+        }
+        as_told(agent.run(Continue)).await
+    } else if children::report(journal, log).await?.is_some() {
+        // It has ended, and nobody was told.
+        return children::tell(journal, log, owner).await.map(|()| None).map_err(Error::from);
+    } else {
+        let order = children::ordered(journal, log).await?;
+        let order = order.ok_or_else(|| Error::Answers("the session is due, and holds no run".into()))?;
+        let stop = Cancel::new();
+        if children::is_stopped(journal, log).await? {
+            stop.cancel();
+        }
+        as_told(agent.clone().cap(order.caps).run(order.prompts).cancel(stop)).await
+    };
+    let mut is_answered = false;
+    loop {
+        let pauses = match &worked {
+            Ok(result) => result.pauses().to_vec(),
+            Err(Error::Answers(_)) if !is_answered => agent.log().pauses(),
+            Err(_) => break,
+        };
+        // One that ended before its parent waited is looked at here: what it posted was not heard.
+        let answers = children::answers(journal, &pauses).await?;
+        if answers.is_empty() {
+            break;
+        }
+        is_answered = true;
+        worked = as_told(agent.resume(answers)).await;
     }
+    let Some(outcome) = worked.as_ref().map_or_else(Error::result, Some).map(|result| result.outcome.clone()) else {
+        return worked.map(|result| Some(result.outcome));
+    };
+    if !matches!(outcome, Outcome::Paused { .. } | Outcome::Finished { .. }) {
+        children::stop_all(journal, log).await?;
+    }
+    if is_child && !matches!(outcome, Outcome::Paused { .. }) {
+        // Its parent hears how it failed, if it did.
+        return children::tell(journal, log, owner).await.map(|()| Some(outcome)).map_err(Error::from);
+    }
+    worked.map(|result| Some(result.outcome))
 }
 
 fn is_taken(error: &Error) -> bool {

@@ -11,6 +11,7 @@ use tokio::{
 
 use crate::{
     drive::{drive, set_aside},
+    gauges,
     status::FleetStatus,
 };
 
@@ -79,6 +80,14 @@ impl Fleet {
     /// # Errors
     /// `Version` and `Unsupported` of the journal: asking again would not help.
     pub async fn run(self, stop: Cancel) -> Result<(), JournalError> {
+        let journal = Arc::clone(&self.journal);
+        tokio::select! {
+            ended = self.work(stop) => ended,
+            never = gauges::tell(&*journal) => match never {},
+        }
+    }
+
+    async fn work(self, stop: Cancel) -> Result<(), JournalError> {
         let mut ended = Ok(());
         let (owner, mut at_work, mut pause) = (Owner::default(), DrivenSessions::default(), PAUSES.0);
         while !stop.is_cancelled() {
@@ -119,10 +128,10 @@ impl Fleet {
         let (journal, status, owner) = (Arc::clone(&self.journal), self.status.clone(), owner.clone());
         let (name, working) = (due.info.log.clone(), self.status.works());
         let agent = (self.agents)(&due.info);
-        at_work.spawn(name.clone(), async move {
+        at_work.spawn(name, async move {
             let ended = match agent {
                 Ok(agent) => drive(&journal, agent, due, &owner).await,
-                Err(why) => set_aside(&journal, &name, &format!("its agent cannot be made: {why}")).await,
+                Err(why) => set_aside(&journal, &due.info, &format!("its agent cannot be made: {why}")).await,
             };
             status.ended(ended);
             drop(working);

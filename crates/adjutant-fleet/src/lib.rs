@@ -2,9 +2,13 @@
 
 #![doc = include_str!("../README.md")]
 
+mod children;
 mod drive;
 mod fleet;
+mod gauges;
 mod status;
 
+pub use children::FleetPlacement;
+pub use drive::drive;
 pub use fleet::Fleet;
-pub use status::FleetStatus;
+pub use status::{Ended, FleetStatus};

@@ -21,11 +21,17 @@ struct WorkCounts {
 }
 
 /// The way a stretch of work on a session ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// Its run came to its end.
     Finished,
+    /// Its run waits for answers.
     Parked,
-    Failed,
+    /// The storage failed, in words; the session is due as before.
+    Failed(Arc<str>),
+    /// It was set aside, in words.
+    Aside(Arc<str>),
     /// There was nothing to do, or somebody else does it.
     Nothing,
 }
@@ -69,7 +75,7 @@ impl FleetStatus {
         let count = match how {
             Ended::Finished => &self.counts.finished,
             Ended::Parked => &self.counts.parked,
-            Ended::Failed => &self.counts.failed,
+            Ended::Failed(_) | Ended::Aside(_) => &self.counts.failed,
             Ended::Nothing => return,
         };
         count.fetch_add(1, Ordering::Relaxed);

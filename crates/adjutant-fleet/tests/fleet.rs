@@ -8,21 +8,18 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, DueWork, Journal, Lane, LogId, MemoryJournal, Owner, Post, Work};
+use adjutant_agent::{Agent, DueWork, Flush, Journal, Lane, LogId, MemoryJournal, Owner, Post, Seq, Waker, Work};
 use adjutant_fleet::{Fleet, FleetStatus};
-use adjutant_llm::{CallResult, Entry, Script, ScriptedModel, UserMessage};
-use adjutant_tool::{Answer, Approval, Cancel, ToolSpec, tool_fn};
+use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
+use adjutant_tool::{Answer, Approval, CallContext, Cancel, Replay, ToolSpec, tool_fn};
+use futures_util::StreamExt;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 /// Says something to a session, which is made if there is none.
 async fn post(journal: &MemoryJournal, log: &str, text: &str) {
-    let log = LogId::from(log);
-    if journal.info(&log).await.is_err() {
-        drop(journal.own(&log, &Owner::default()).await.expect("it is made"));
-    }
     let content = Entry::User(UserMessage::text(text));
-    journal.post(&log, Post::Message { lane: Lane::FollowUp, content }).await.expect("it is posted");
+    journal.say(&log.into(), Post::Message { lane: Lane::FollowUp, content }).await.expect("it is said");
 }
 
 /// Runs a worker until something holds.
@@ -112,6 +109,49 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
     journal.post(&"bill".into(), answer).await.expect("it is posted");
     until(fleet(), |status| status.finished() == 1).await;
     assert_eq!((ran.load(Ordering::Relaxed), work(&journal, "bill").await), (1, Work::Idle));
+}
+
+/// Everything up to a record, as a worker leaves it that dies there.
+async fn cut(journal: &MemoryJournal, log: &LogId, last: usize) -> MemoryJournal {
+    let all: Vec<_> =
+        journal.read(log, Seq(0)).map(|read| read.expect("memory does not fail")).take(last).collect().await;
+    let copy = MemoryJournal::default();
+    let mut own = copy.own(log, &Owner::default()).await.expect("it is made");
+    own.mark(Work::Open);
+    own.append(&all, Flush::Now).await.expect("memory does not fail");
+    drop(own);
+    copy
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one() {
+    let journal = MemoryJournal::default();
+    let fleet = |journal: &MemoryJournal| {
+        let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+        let pay = tool_fn(spec, |_, cx: CallContext| async move {
+            Ok(CallResult::ok(cx.ask("code", "The code?").await?.to_string()))
+        });
+        let next = |request: &Request| match request.entries.last().map(|stored| &stored.entry) {
+            Some(Entry::Turn(_)) => Script::new().text("Paid."),
+            _ => Script::new().call("pay", json!({})),
+        };
+        let model = ScriptedModel::new([Script::from_fn(next), Script::from_fn(next)]);
+        let agent = Agent::new(model).tool(pay);
+        Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
+    };
+    post(&journal, "bill", "Pay it.").await;
+    until(fleet(&journal), |status| status.parked() == 1).await;
+    let bill = LogId::from("bill");
+    let count = usize::try_from(journal.info(&bill).await.expect("it is there").head.0).expect("a few");
+    for last in 1..=count {
+        let left = cut(&journal, &bill, last).await;
+        assert_eq!(work(&left, "bill").await, Work::Open, "{last}");
+        until(fleet(&left), |status| status.claimed() > 0 && status.at_work() == 0).await;
+        assert!(
+            matches!(work(&left, "bill").await, Work::Parked { on, .. } if on.contains("code")),
+            "{last} of {count}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

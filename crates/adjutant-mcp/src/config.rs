@@ -119,6 +119,11 @@ impl HttpConfig {
     pub fn new(url: impl Into<Arc<str>>) -> Self {
         Self { url: url.into(), headers: BTreeMap::new(), tokens: Tokens::default() }
     }
+
+    /// True if its headers hold a token: no other one is asked for.
+    pub(crate) fn has_own_token(&self) -> bool {
+        self.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"))
+    }
 }
 
 impl fmt::Debug for HttpConfig {

@@ -23,7 +23,7 @@ use crate::{
     content::floor,
     error::{Error, ErrorKind},
     handler::{Desk, Handler},
-    http::{self, Refusals},
+    http,
     plan::Plan,
     stdio::{self, Bounded, Child, MAX_MESSAGE, Trace},
 };
@@ -50,7 +50,6 @@ pub(crate) struct Connection {
     pub(crate) is_legacy: bool,
     desk: Arc<Desk>,
     trace: Arc<Trace>,
-    refusals: Refusals,
 }
 
 /// What stands behind a connection; dropped, it ends.
@@ -73,7 +72,6 @@ pub(crate) async fn begin(
     let desk = Arc::new(desk);
     let handler = Handler { desk: Arc::clone(&desk), info: info(plan) };
     let mode = mode(revision);
-    let mut refusals = Refusals::default();
     let (running, mut child) = match &plan.config.transport {
         Transport::Stdio(config) => {
             let (child, output, input) = stdio::start(config, trace).await?;
@@ -81,9 +79,7 @@ pub(crate) async fn begin(
             (handler.serve_with_lifecycle(transport, mode).await, Some(child))
         }
         Transport::Http(config) => {
-            let (transport, noted) = http::transport(&plan.name, config)?;
-            refusals = noted;
-            (handler.serve_with_lifecycle(transport, mode).await, None)
+            (handler.serve_with_lifecycle(http::transport(&plan.name, config)?, mode).await, None)
         }
         Transport::Stream(config) => {
             let (output, input) = tokio::io::split((config.0)());
@@ -98,7 +94,7 @@ pub(crate) async fn begin(
             if let (ClientInitializeError::ConnectionClosed(_), Some(child)) = (&error, &mut child) {
                 child.ended().await;
             }
-            return Err(refusals.take().unwrap_or_else(|| refused(&error, trace)));
+            return Err(refused(&error, trace, plan));
         }
     };
     let version = running.peer().peer_info().map(|info| info.protocol_version.clone());
@@ -109,7 +105,7 @@ pub(crate) async fn begin(
     }
     let is_legacy = version.is_some_and(|version| version.has_initialize());
     let peer = running.peer().clone();
-    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace), refusals }, Backing { running, child }))
+    Ok((Connection { peer, is_legacy, desk, trace: Arc::clone(trace) }, Backing { running, child }))
 }
 
 fn mode(revision: Revision) -> ClientLifecycleMode {
@@ -135,16 +131,16 @@ fn info(plan: &Plan) -> ClientConfig {
 }
 
 /// What a failed beginning means.
-fn refused(error: &ClientInitializeError, trace: &Trace) -> Error {
+fn refused(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             let why = trace.reason().unwrap_or(CLOSED);
             Error::new(ErrorKind::Unavailable, format!("{why} before it said which revision it speaks"))
         }
-        ClientInitializeError::TransportError { error, .. } => {
+        ClientInitializeError::TransportError { error, .. } => http::refused(&plan.name, error).unwrap_or_else(|| {
             Error::new(ErrorKind::Unavailable, format!("it cannot be reached: {}", short(&chain(&*error.error))))
-        }
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refused(fallback, trace),
+        }),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refused(fallback, trace, plan),
         ClientInitializeError::JsonRpcError(data) => {
             Error::new(ErrorKind::Protocol, format!("it refused to begin: {}", short(&data.message)))
         }
@@ -210,11 +206,6 @@ impl Connection {
                 return Err(ServiceError::Timeout { timeout: limit });
             }
         }
-    }
-
-    /// What the server refused last that somebody can do something about, once.
-    pub(crate) fn refusal(&self) -> Option<Error> {
-        self.refusals.take()
     }
 
     /// Why the connection ended, as far as it is known.

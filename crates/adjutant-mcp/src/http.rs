@@ -1,19 +1,15 @@
 //! Streamable HTTP with a client of ours: what is sent along, what is followed, how much is read, and what a refusal becomes.
 
-use std::{
-    collections::HashMap,
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, future::Future, iter::successors, sync::Arc, time::Duration};
 
 use futures_util::stream::BoxStream;
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::{Attempt, Policy};
 use rmcp::{
     model::ClientJsonRpcMessage,
+    service::ServiceError,
     transport::{
-        StreamableHttpClientTransport,
+        DynamicTransportError, StreamableHttpClientTransport,
         common::client_side_sse::ExponentialBackoff,
         streamable_http_client::{
             SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
@@ -54,27 +50,17 @@ const RESERVED: [&str; 9] = [
 
 type HttpFailure = StreamableHttpError<reqwest::Error>;
 
-/// A transport to a server, and what the server last refused in our own words.
+/// A transport to a server.
 ///
 /// # Errors
 /// `Invalid` if the address or a header cannot be meant.
-pub(crate) fn transport(
-    name: &Arc<str>,
-    config: &HttpConfig,
-) -> Result<(StreamableHttpClientTransport<Client>, Refusals), Error> {
+pub(crate) fn transport(name: &Arc<str>, config: &HttpConfig) -> Result<StreamableHttpClientTransport<Client>, Error> {
     let url = address(name, &config.url)?;
-    let has_own = config.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"));
-    let tokens = if has_own { None } else { config.tokens.of(name, &config.url) };
+    let tokens = if config.has_own_token() { None } else { config.tokens.of(name, &config.url) };
     if tokens.is_some() {
         may_carry_token(name, &url)?;
     }
-    let refusals = Refusals::default();
-    let client = Client {
-        name: Arc::clone(name),
-        http: build(direct(builder().redirect(Policy::custom(follow)), &url))?,
-        tokens,
-        refusals: refusals.clone(),
-    };
+    let client = Client { http: build(direct(builder().redirect(Policy::custom(follow)), &url))?, tokens };
     let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers(name, config)?)
         .max_sse_event_size(MAX_MESSAGE)
@@ -83,31 +69,14 @@ pub(crate) fn transport(
     let mut retry = ExponentialBackoff::default();
     (retry.max_times, retry.max_delay) = (Some(MAX_RESUMES), Some(MAX_PAUSE));
     settings.retry_config = Arc::new(retry);
-    Ok((StreamableHttpClientTransport::with_client(client, settings), refusals))
-}
-
-/// The last failure of a transport that the user can do something about: what the SDK says of it is less.
-#[derive(Clone, Default)]
-pub(crate) struct Refusals(Arc<Mutex<Option<Error>>>);
-
-impl Refusals {
-    /// Gives it, once.
-    pub(crate) fn take(&self) -> Option<Error> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn put(&self, error: Error) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    }
+    Ok(StreamableHttpClientTransport::with_client(client, settings))
 }
 
 /// Sends what the SDK makes, with the token of the server and no other.
 #[derive(Clone)]
 pub(crate) struct Client {
-    name: Arc<str>,
     http: reqwest::Client,
     tokens: Option<TokenOrigin>,
-    refusals: Refusals,
 }
 
 impl Client {
@@ -133,52 +102,58 @@ impl Client {
                 }
                 _ => {}
             }
-            self.note(&failure).await?;
+            if let (StreamableHttpError::InsufficientScope(needs), Some(tokens)) = (&failure, &self.tokens)
+                && let Some(scopes) = needs.required_scope.as_deref().filter(|scopes| !scopes.is_empty())
+            {
+                tokens.wants(scopes).await.map_err(own)?;
+            }
             return Err(failure);
         }
     }
 
     async fn token(&self, refused: Option<&str>) -> Result<Option<Arc<str>>, HttpFailure> {
         let Some(tokens) = &self.tokens else { return Ok(None) };
-        tokens.token(refused).await.map_err(|error| self.own(error))
+        tokens.token(refused).await.map_err(own)
     }
+}
 
-    /// Keeps what a failure means to the user.
-    async fn note(&self, failure: &HttpFailure) -> Result<(), HttpFailure> {
-        let (name, hint) = (&self.name, login_hint(&self.name));
-        let error = match (refusal(failure), failure) {
-            (Some(StatusCode::FORBIDDEN), StreamableHttpError::InsufficientScope(needs)) => {
-                let scopes = needs.required_scope.as_deref().unwrap_or_default();
-                if let Some(tokens) = self.tokens.as_ref().filter(|_| !scopes.is_empty()) {
-                    tokens.wants(scopes).await.map_err(|error| self.own(error))?;
-                }
-                let message = format!("the server `{name}` wants more scopes than its token has");
-                Error::new(ErrorKind::Unauthorised, format!("{message}; hint: {hint}"))
-            }
-            (Some(StatusCode::UNAUTHORIZED), _) => {
-                let message = format!("the server `{name}` wants a token that is not there");
-                Error::new(ErrorKind::Unauthorised, format!("{message}; hint: {hint}"))
-            }
-            (_, StreamableHttpError::Client(error)) if error.is_redirect() => {
-                let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-                let message = format!("the server `{name}` {why}; hint: if that is meant, give the new address");
-                Error::new(ErrorKind::Protocol, message)
-            }
-            (_, StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
-                let message = format!("the server `{name}` answers with more than {max_size} bytes");
-                Error::new(ErrorKind::Protocol, message)
-            }
-            _ => return Ok(()),
-        };
-        self.refusals.put(error);
-        Ok(())
-    }
+/// An error of ours, as one of the SDK's.
+fn own(error: Error) -> HttpFailure {
+    StreamableHttpError::Io(std::io::Error::other(error))
+}
 
-    /// An error of ours, as one of the SDK's.
-    fn own(&self, error: Error) -> HttpFailure {
-        self.refusals.put(error.clone());
-        StreamableHttpError::Io(std::io::Error::other(error))
-    }
+/// What the failure of a request means to the user, if they can do something about it.
+pub(crate) fn refused(name: &str, error: &DynamicTransportError) -> Option<Error> {
+    let mut causes = successors(Some(&*error.error as &(dyn std::error::Error + 'static)), |error| error.source());
+    causes.find_map(|cause| meaning(name, cause.downcast_ref()?))
+}
+
+/// The same of an error of the SDK's.
+pub(crate) fn refusal_of(name: &str, error: &ServiceError) -> Option<Error> {
+    let ServiceError::TransportSend(error) = error else { return None };
+    refused(name, error)
+}
+
+fn meaning(name: &str, failure: &HttpFailure) -> Option<Error> {
+    let unauthorised = |what: &str| {
+        let message = format!("the server `{name}` wants {what}; hint: {}", login_hint(name));
+        Error::new(ErrorKind::Unauthorised, message)
+    };
+    Some(match (refusal(failure), failure) {
+        (Some(StatusCode::FORBIDDEN), _) => unauthorised("more scopes than its token has"),
+        (Some(_), _) => unauthorised("a token that is not there"),
+        (_, StreamableHttpError::Io(error)) => error.get_ref()?.downcast_ref::<Error>()?.clone(),
+        (_, StreamableHttpError::Client(error)) if error.is_redirect() => {
+            let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            let message = format!("the server `{name}` {why}; hint: if that is meant, give the new address");
+            Error::new(ErrorKind::Protocol, message)
+        }
+        (_, StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
+            let message = format!("the server `{name}` answers with more than {max_size} bytes");
+            Error::new(ErrorKind::Protocol, message)
+        }
+        _ => return None,
+    })
 }
 
 /// The status of a refusal for want of a token, or of a better one.

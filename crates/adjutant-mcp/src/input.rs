@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_tool::{Answer, Ask, AskKind, CallContext, ToolError, ToolErrorKind};
 use rmcp::model::{ElicitRequestParams, InputRequest};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{content::floor, plan::Plan, sample};
 
@@ -26,12 +26,10 @@ pub(crate) async fn answer(
 ) -> Result<Value, ToolError> {
     match request {
         InputRequest::Elicitation(request) => {
-            let ask = ask(&request.params, plan)?;
+            let (ask, defaults) = ask(&request.params, plan)?;
             let ask = if let Some(within) = within { ask.within(within) } else { ask };
             match cx.pause(key, ask).await {
-                Ok(answer) => {
-                    Ok(told(answer, matches!(request.params, ElicitRequestParams::FormElicitationParams { .. })))
-                }
+                Ok(answer) => Ok(told(answer, defaults)),
                 // The server may be able to go on without it.
                 Err(error) if error.kind == ToolErrorKind::Unattended => Ok(json!({"action": "cancel"})),
                 Err(error) => Err(error),
@@ -55,14 +53,21 @@ pub(crate) fn roots(plan: &Plan) -> Value {
     json!({"roots": plan.config.roots.iter().filter_map(root).collect::<Vec<_>>()})
 }
 
-fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<Ask, ToolError> {
+/// The question, and for a form what its fields are that an answer leaves out.
+fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<(Ask, Option<Map<String, Value>>), ToolError> {
     let said = |message: &str| format!("{} asks: {}", plan.name, floor(message, MAX_QUESTION));
     let data = |mode: &str| json!({"mcp": {"server": &*plan.name, "mode": mode}});
     match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-            let schema = serde_json::to_value(requested_schema)
+            let mut schema = serde_json::to_value(requested_schema)
                 .map_err(|error| plan.fault("it asks with a form that is none").with_source(error))?;
-            Ok(Ask { schema, data: data("form"), ..Ask::question(said(message)) })
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            let defaults: Map<_, _> =
+                fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone()))).collect();
+            if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+                required.retain(|name| name.as_str().is_none_or(|name| !defaults.contains_key(name)));
+            }
+            Ok((Ask { schema, data: data("form"), ..Ask::question(said(message)) }, Some(defaults)))
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
             let is_web = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
@@ -72,18 +77,24 @@ fn ask(params: &ElicitRequestParams, plan: &Plan) -> Result<Ask, ToolError> {
             let mut data = data("url");
             data["mcp"]["url"] = json!(url);
             let prompt: Arc<str> = format!("{}\n{url}", said(message)).into();
-            Ok(Ask { data, ..Ask::new(AskKind::Authorisation, prompt) })
+            Ok((Ask { data, ..Ask::new(AskKind::Authorisation, prompt) }, None))
         }
         _ => Err(plan.fault("it asks in a way that is not known here")),
     }
 }
 
-/// An answer in the words of the protocol; only a form takes a value.
-fn told(answer: Answer, is_form: bool) -> Value {
-    match answer {
-        Answer::Give { value } if is_form => json!({"action": "accept", "content": value}),
-        Answer::Give { .. } | Answer::Approve { .. } => json!({"action": "accept"}),
-        Answer::Decline { .. } | Answer::Deny { .. } => json!({"action": "decline"}),
+/// An answer in the words of the protocol; only a form, which has defaults, takes a value.
+fn told(answer: Answer, defaults: Option<Map<String, Value>>) -> Value {
+    match (answer, defaults) {
+        (Answer::Give { value: Value::Object(mut given) }, Some(defaults)) => {
+            for (name, value) in defaults {
+                given.entry(name).or_insert(value);
+            }
+            json!({"action": "accept", "content": given})
+        }
+        (Answer::Give { value }, Some(_)) => json!({"action": "accept", "content": value}),
+        (Answer::Give { .. } | Answer::Approve { .. }, _) => json!({"action": "accept"}),
+        (Answer::Decline { .. } | Answer::Deny { .. }, _) => json!({"action": "decline"}),
         _ => json!({"action": "cancel"}),
     }
 }

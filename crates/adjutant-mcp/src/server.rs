@@ -26,6 +26,7 @@ use crate::{
     content::floor,
     error::{Error, ErrorKind},
     handler::Desk,
+    http,
     plan::Plan,
     resources,
     stdio::Trace,
@@ -35,6 +36,9 @@ use crate::{
 const WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// The time after which a server that ends is begun again as if it had never ended.
 const LONG: Duration = Duration::from_secs(60);
+/// The time for which a server that was not there yet is not missed: it may be about to begin again, and a call that goes on after a
+/// crash needs its tool.
+const ABOUT: Duration = Duration::from_secs(3);
 /// The shortest time between two looks at a list that changes all the time.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 /// The time after which a list is asked for again that could not be had.
@@ -199,7 +203,7 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(self) {
-        let (mut wait, mut listed) = (WAIT.0, None);
+        let (mut wait, mut listed, first) = (WAIT.0, None, Instant::now());
         let mut revision = self.plan.config.revision;
         loop {
             let began = Instant::now();
@@ -220,7 +224,7 @@ impl Keeper {
             let is_fallback = revision == Revision::Detect && trace.reason().is_some();
             let is_up = matches!(self.status.borrow().state, State::Up(_));
             revision = if is_fallback && !is_up { Revision::V2025_11_25 } else { self.plan.config.revision };
-            self.fell(&error, &trace);
+            self.fell(&error, &trace, first.elapsed() >= ABOUT.min(self.plan.config.start_limit));
             sleep(wait).await;
             wait = (wait * 2).min(WAIT.1);
         }
@@ -237,7 +241,7 @@ impl Keeper {
         let changed = move || stale(&status);
         let desk = Desk::new(Arc::clone(&self.plan), changed);
         let (connection, backing) = connection::begin(&self.plan, desk, revision, trace).await?;
-        self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection))?;
+        self.list(&connection, listed).await.map_err(|error| unlisted(&error, &connection, &self.plan))?;
         Ok((connection, backing))
     }
 
@@ -325,7 +329,7 @@ impl Keeper {
     }
 
     /// The server is down: whoever waits is told, and if it never was up its tools are a warning.
-    fn fell(&self, error: &Error, trace: &Trace) {
+    fn fell(&self, error: &Error, trace: &Trace, is_missed: bool) {
         let full = format!("{}{}", error.message, trace.complaints());
         let what = brief(&full);
         tracing::warn!(server = &*self.plan.name, "{what}");
@@ -333,7 +337,10 @@ impl Keeper {
             || Toolset::default().warn([catalogue::warning(&self.plan, &format!("{what}; it is tried again"))]);
         self.status.send_modify(|status| {
             let is_known = status.set.as_ref().is_some_and(|set| !set.is_empty() || set.warnings().is_empty());
-            if !is_known && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings()) {
+            if !is_known
+                && (is_missed || !error.is_retryable())
+                && status.set.as_ref().is_none_or(|set| set.warnings() != warning().warnings())
+            {
                 status.set = Some(warning());
             }
             let error = error.saying(self.plan.says(&full));
@@ -347,8 +354,8 @@ fn stale(status: &watch::Sender<ServerStatus>) {
     status.send_if_modified(|status| !std::mem::replace(&mut status.is_stale, true));
 }
 
-fn unlisted(error: &ServiceError, connection: &Connection) -> Error {
-    if let Some(refusal) = connection.refusal() {
+fn unlisted(error: &ServiceError, connection: &Connection, plan: &Plan) -> Error {
+    if let Some(refusal) = http::refusal_of(&plan.name, error) {
         return refusal;
     }
     match error {

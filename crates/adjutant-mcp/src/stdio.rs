@@ -13,8 +13,8 @@ use std::{
 use adjutant_tool::Cancel;
 use adjutant_toolkit::{Access as Right, CommandEnd, CommandInput, CommandJob};
 use tokio::{
-    io::{AsyncRead, ReadBuf},
-    net::unix::pipe,
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{UnixStream, unix::pipe},
     sync::oneshot,
     task::JoinHandle,
     time::timeout,
@@ -95,7 +95,7 @@ impl Drop for Child {
 pub(crate) async fn start(
     config: &StdioConfig,
     trace: &Arc<Trace>,
-) -> Result<(Child, Bounded<pipe::Receiver>, pipe::Sender), Error> {
+) -> Result<(Child, Bounded<pipe::Receiver>, Box<dyn AsyncWrite + Send + Unpin>), Error> {
     let unavailable =
         |what: &str, error: IoError| Error::new(ErrorKind::Unavailable, what.to_owned()).with_source(error);
     let cwd = match &config.cwd {
@@ -136,7 +136,14 @@ pub(crate) async fn start(
     };
     let broken = |error| unavailable("the pipes of the program are broken", error);
     let output = pipe::Receiver::from_owned_fd(pipes.output).map_err(broken)?;
-    let input = pipe::Sender::from_owned_fd(pipes.input).map_err(broken)?;
+    let input: Box<dyn AsyncWrite + Send + Unpin> = match config.sandbox.has_hosts() {
+        false => Box::new(pipe::Sender::from_owned_fd(pipes.input).map_err(broken)?),
+        true => {
+            let socket = std::os::unix::net::UnixStream::from(pipes.input);
+            let socket = socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket));
+            Box::new(socket.map_err(broken)?)
+        }
+    };
     Ok((child, Bounded::new(output, trace), input))
 }
 

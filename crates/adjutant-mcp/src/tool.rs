@@ -7,7 +7,9 @@ use std::{
 };
 
 use adjutant_llm::{CallResult, Schema, Status};
-use adjutant_tool::{CallContext, ErasedTool, Progress, Replay, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{
+    Answer, Ask, AskKind, CallContext, ErasedTool, Progress, Replay, ToolError, ToolErrorKind, ToolSpec,
+};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use rmcp::{
@@ -20,12 +22,15 @@ use rmcp::{
     transport::streamable_http_client::StreamableHttpError,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tokio::time::{Duration, sleep, timeout};
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::{
+    config::Transport,
     connection::{Connect, Connection, chain, short},
-    content, input,
+    content,
+    error::{ErrorKind, login_hint},
+    http, input,
     plan::Plan,
     step::{Again, step},
 };
@@ -35,6 +40,8 @@ const MAX_ROUNDS: usize = 8;
 /// The most requests for input of a round, and the largest number of bytes of all of them and of the state beside them.
 const MAX_REQUESTS: usize = 16;
 const MAX_INPUT: usize = 1 << 20;
+/// The most times that somebody is asked to sign in before a request.
+const MAX_LOGINS: usize = 3;
 /// The largest number of bytes of the id of a task.
 const MAX_TASK_ID: usize = 1_024;
 /// The shortest, the usual and the longest time between two looks at a task.
@@ -65,6 +72,8 @@ enum Sent {
     Input { requests: InputRequests, state: Option<String> },
     /// The call goes on as a task.
     Task { id: String, poll_ms: Option<u64> },
+    /// It was refused, and so not done: somebody must sign in first.
+    Unauthorised { message: String },
 }
 
 /// What a task came to, or needs.
@@ -108,6 +117,7 @@ impl ToolCall<'_> {
             match self.send(round, &params).await? {
                 Sent::Done(result) => return Ok(result),
                 Sent::Task { id, poll_ms } => return self.follow(&id, poll_ms).await,
+                Sent::Unauthorised { message } => return Ok(self.refused(&message)),
                 Sent::Input { .. } if round == MAX_ROUNDS => {}
                 Sent::Input { requests, state } => {
                     let answers = self.answers(&format!("ask-{round}"), &requests).await?;
@@ -123,22 +133,66 @@ impl ToolCall<'_> {
         Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
 
-    /// Sends the request of a round, once over all entries into the call.
+    /// Sends the request of a round, and once more whenever somebody has signed in because it was refused.
     async fn send(&self, round: usize, params: &CallToolRequestParams) -> Result<Sent, ToolError> {
+        let mut sent = self.send_once(&format!("send-{round}"), params).await?;
+        for login in 0..MAX_LOGINS {
+            match &sent {
+                Sent::Unauthorised { message } if self.signs_in(&format!("login-{round}-{login}"), message).await? => {
+                    sent = self.send_once(&format!("send-{round}-{login}"), params).await?;
+                }
+                _ => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    /// True if somebody says that they have signed in.
+    async fn signs_in(&self, key: &str, message: &str) -> Result<bool, ToolError> {
+        match &self.plan().config.transport {
+            Transport::Http(config) if config.tokens.folder().is_some() && !config.has_own_token() => {}
+            _ => return Ok(false),
+        }
+        let name = &*self.plan().name;
+        let data = json!({"mcp": {"server": name, "mode": "login", "command": login_hint(name)}});
+        let ask = Ask { data, ..Ask::new(AskKind::Authorisation, format!("{message}; approve it then")) };
+        match self.cx.pause(key, ask).await {
+            Ok(Answer::Approve { .. }) => Ok(true),
+            Ok(_) => Ok(false),
+            Err(error) if error.kind == ToolErrorKind::Unattended => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a request, once over all entries into the call.
+    async fn send_once(&self, key: &str, params: &CallToolRequestParams) -> Result<Sent, ToolError> {
         // Before the step begins: a server that is not there is sent nothing.
         let connection = Arc::clone(&self.server).connection().await;
         let work = async {
             let connection = connection.map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let answer = tokio::select! {
-                answer = connection.request_for(&self.cx, request) => answer,
+                answer = self.ask(params, &connection) => answer,
                 () = self.cx.cancel.cancelled() => {
                     return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped, and the server was told so"));
                 }
             };
             self.read(answer, &connection)
         };
-        step(&self.cx, &format!("send-{round}"), Again::Never, work).await
+        step(&self.cx, key, Again::Never, work).await
+    }
+
+    /// Sends a request once; to a server that is not there as soon as it is, within the time that it has to start.
+    async fn ask(&self, params: &CallToolRequestParams, to: &Connection) -> Result<ServerResult, ServiceError> {
+        let began = Instant::now();
+        loop {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            match to.request_for(&self.cx, request).await {
+                Err(error) if is_unsent(&error) && began.elapsed() < self.plan().config.start_limit => {
+                    sleep(POLL.0).await
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// What an answer means.
@@ -164,7 +218,10 @@ impl ToolCall<'_> {
                 short(&error.message),
                 error.code.0
             )))),
-            Err(error) => match connection.refusal() {
+            Err(error) => match http::refusal_of(&self.plan().name, &error) {
+                Some(refusal) if refusal.kind == ErrorKind::Unauthorised => {
+                    Ok(Sent::Unauthorised { message: refusal.message.to_string() })
+                }
                 Some(refusal) => Ok(Sent::Done(self.refused(&refusal.message))),
                 None => Err(self.unanswered(&error, connection)),
             },

@@ -9,6 +9,7 @@ mod driver;
 mod handoff;
 mod interactive;
 mod names;
+mod placed;
 mod plan;
 mod protocol;
 mod questions;
@@ -20,13 +21,13 @@ mod tests;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::Agent;
+use adjutant_agent::{Agent, ChildRole, LogInfo, Placement};
 use adjutant_tool::CallContext;
 
 pub(crate) use driver::{Recall, Recalled, TaskDriver, TaskEnd};
 
 use crate::{
-    Profile, Registry,
+    Error, Profile, Registry,
     registry::{Slot, Spawned},
 };
 
@@ -74,6 +75,8 @@ pub(crate) struct DelegationShared {
     pub(crate) registry: Registry,
     pub(crate) board: Option<Arc<dyn TaskDriver>>,
     pub(crate) reflections: Option<Arc<dyn Recall>>,
+    /// Where the agents work; with the agent that delegates if there is none.
+    placement: Option<Arc<dyn Placement>>,
     /// Whether agents may ask those who gave them tasks.
     is_interactive: bool,
     pending: Arc<questions::PendingDelegations>,
@@ -97,6 +100,7 @@ impl Delegation {
             registry,
             board: None,
             reflections: None,
+            placement: None,
             is_interactive: false,
             pending: Arc::default(),
         };
@@ -127,6 +131,34 @@ impl Delegation {
     pub fn interactive(mut self) -> Self {
         Arc::make_mut(&mut self.shared).is_interactive = true;
         self
+    }
+
+    /// Lets agents work in sessions of their own, wherever there is room: on the workers of a fleet.
+    ///
+    /// Each task is a session, in which an agent that [`child`](Delegation::child) makes works by itself; the call waits for all of
+    /// them, and the run may park meanwhile. Hooks of those above hear that it begins and ends, and nothing else of it; it is lent
+    /// a share of what the run may use. A call with a task of a board, or with one whose agent may ask, stays with the agent that
+    /// delegates, and no task is handed on. `max_concurrency` of a profile does not count there.
+    #[must_use]
+    pub fn on(mut self, placement: impl Placement + 'static) -> Self {
+        Arc::make_mut(&mut self.shared).placement = Some(Arc::new(placement));
+        self
+    }
+
+    /// The agent of a session that an agent of this delegation was ordered in; `None` if the session is no child.
+    ///
+    /// One that [inherits](Agent::inheriting) its model has none there.
+    ///
+    /// # Errors
+    /// `Missing` if the registry has no such agent.
+    pub fn child(&self, info: &LogInfo) -> Option<Result<Agent, Error>> {
+        let role = ChildRole::of(info)?;
+        let spawned = self.shared.registry.spawn_as(&role.agent, &role.name);
+        Some(spawned.map(|spawned| {
+            // What is below it is bound by the one that delegated, and by its profile.
+            let above = DelegationLevel { left: role.levels.saturating_add(1), max_handoffs: 0, slot: None };
+            equip(&spawned, &self.shared, &above, 0)
+        }))
     }
 
     /// Adds `list_agents`, `delegate` and the section that lists the agents to an agent; nothing if no depth is left.

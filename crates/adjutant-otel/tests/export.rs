@@ -9,12 +9,15 @@ use std::{
     time::Duration,
 };
 
+use adjutant_agent::{Flush, Journal, MemoryJournal, Owner, Work};
+use adjutant_fleet::Fleet;
 use adjutant_llm::{Options, Request, Script, ScriptedModel, Usage, complete, telemetry::Traced};
 use adjutant_otel::{ErrorKind, Otel};
+use adjutant_tool::Cancel;
 use opentelemetry_proto::tonic::{
     collector::{metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest},
     common::v1::{KeyValue, any_value::Value},
-    metrics::v1::{metric, number_data_point},
+    metrics::v1::{Metric, metric, number_data_point},
     trace::v1::span::SpanKind,
 };
 use prost::Message;
@@ -169,6 +172,46 @@ async fn shutdown_sends_span_and_metrics_when_a_traced_model_was_asked() {
     assert_eq!(sums.into_iter().collect::<Vec<_>>(), expect);
     let histograms = ["gen_ai.client.inference.duration", "gen_ai.client.inference.time_to_first_chunk"];
     assert_eq!(others, histograms);
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_tells_what_there_is_to_do_when_metrics_are_exported() {
+    let journal = MemoryJournal::default();
+    for (log, work) in [("due", Work::Open), ("waits", Work::Parked { on: "a word".into(), until_ms: None })] {
+        let mut log = journal.own(&log.into(), &Owner::default()).await.expect("it is made");
+        log.mark(work);
+        log.append(&[], Flush::Lazy).await.expect("it is kept");
+    }
+    let (address, got) = collector();
+    // In virtual time no thread is waited for: the limit is never reached.
+    let (layer, exporting) = Otel::new(address, "worker").layer().expect("an export");
+    {
+        let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+        let stop = Cancel::new();
+        let fleet = Fleet::new(journal, |_| Err("nobody is there".into()));
+        let worker = tokio::spawn(fleet.run(stop.clone()));
+        // It has counted once more since what was due was set aside.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        stop.cancel();
+        worker.await.expect("no panic").expect("it ends");
+    }
+    exporting.shutdown().expect("the collector takes it");
+    let body = got.try_iter().find(|(path, ..)| path == "/v1/metrics").expect("metrics are sent").2;
+    let metrics = ExportMetricsServiceRequest::decode(&*body).expect("protobuf");
+    let gauge = |metric: &Metric| match metric.data.as_ref().expect("data") {
+        metric::Data::Gauge(gauge) => (metric.name.clone(), metric.unit.clone(), gauge.data_points[0].value),
+        other => unreachable!("another kind: {other:?}"),
+    };
+    let mut gauges: Vec<_> = metrics.resource_metrics[0].scope_metrics[0].metrics.iter().map(gauge).collect();
+    gauges.sort_by(|one, other| one.0.cmp(&other.0));
+    let sessions = |name: &str, number| {
+        let value = Some(number_data_point::Value::AsInt(number));
+        (format!("adjutant.fleet.{name}"), "{session}".to_owned(), value)
+    };
+    let none = Some(number_data_point::Value::AsDouble(0.0));
+    let oldest = ("adjutant.fleet.oldest_due".to_owned(), "s".to_owned(), none);
+    let expect = vec![sessions("aside", 1), sessions("at_work", 0), sessions("due", 0), oldest, sessions("parked", 1)];
+    assert_eq!(gauges, expect);
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
-//! The one place from which all agents of a supervisor are asked: which there are, where they stand, and each of them over
-//! the routes that it has itself.
+//! The one place from which several agents are asked, those of a supervisor for example: which there are, where they stand,
+//! and each of them over the routes that it has itself; with a page for people, if one is given.
 
 use std::{collections::BTreeMap, convert::Infallible, fmt, net::SocketAddr, sync::Arc};
 
 use axum::{
     Json, Router,
-    extract::{Path, State},
+    extract::{Path, Query, State, rejection::QueryRejection},
     http::{HeaderMap, header},
     response::{IntoResponse, Response, sse::Event},
     routing::get,
@@ -18,9 +18,9 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::{
-    Error, ErrorKind, Home, Prompter, Status,
+    Error, ErrorKind, Goal, Home, Prompter, Status,
     files::{self, Sync},
-    http::{self, Client, Door, ItemStream, Plane, Problem},
+    http::{self, Client, Door, InSession, ItemStream, PageFile, Plane, Problem, Whom},
     supervisor::{AgentRow, Table},
 };
 
@@ -39,10 +39,11 @@ pub struct ControlFile {
     pub token: String,
 }
 
-/// A server for all agents of a supervisor, on loopback.
+/// A server for all agents of a supervisor, or for those that are given, on loopback.
 pub struct ControlPlane {
     door: Door,
-    site: Arc<ControlSite>,
+    agents: ServedAgents,
+    page: &'static [PageFile],
 }
 
 /// A caller of a control plane. Cheap to clone.
@@ -50,8 +51,18 @@ pub struct ControlPlane {
 pub struct ControlClient(Client);
 
 struct ControlSite {
-    table: Table,
+    agents: ServedAgents,
     prompts: Arc<Semaphore>,
+    page: &'static [PageFile],
+}
+
+/// The agents that are asked.
+#[derive(Clone)]
+enum ServedAgents {
+    /// Those of a supervisor, as they come and go.
+    Supervised(Table),
+    /// Those that were given: they are ready.
+    Given(Arc<[(AgentRow, Arc<dyn Prompter>)]>),
 }
 
 /// The agents of a control plane.
@@ -81,7 +92,33 @@ impl ControlPlane {
         let door = Door::bind(former, None).await?;
         let file = ControlFile { pid: std::process::id(), address: door.address, token: door.token.to_string() };
         files::write_json(&home.root().join(FILE), &file, Sync::Program)?;
-        Ok(Self { door, site: Arc::new(ControlSite { table, prompts: http::places() }) })
+        Ok(Self { door, agents: ServedAgents::Supervised(table), page: &[] })
+    }
+
+    /// Listens for callers of these agents, each by its name, on this port if it is free. Nothing is written down.
+    ///
+    /// # Errors
+    /// `Init` if no port can be had.
+    pub async fn of(agents: Vec<(Arc<str>, Arc<dyn Prompter>)>, port: u16) -> Result<Self, Error> {
+        let row = |agent| AgentRow {
+            agent,
+            id: Uuid::new_v4(),
+            status: Status::Ready,
+            goal: Goal::Running,
+            restarts: 0,
+            is_waiting: false,
+            next_ms: None,
+            given_up: None,
+        };
+        let agents = agents.into_iter().map(|(name, prompter)| (row(name), prompter)).collect();
+        Ok(Self { door: Door::bind(port, None).await?, agents: ServedAgents::Given(agents), page: &[] })
+    }
+
+    /// Serves these files as a page, too: at `/`, and below `/app/`. Whoever opens it shows the token once, and has a cookie
+    /// from then on.
+    #[must_use]
+    pub fn page(self, page: &'static [PageFile]) -> Self {
+        Self { page, ..self }
     }
 
     /// Returns the address that it listens on.
@@ -96,25 +133,59 @@ impl ControlPlane {
 
     /// Serves until this ends.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
-        let Self { door, site } = self;
+        let Self { door, agents: all, page } = self;
+        let mut keys = door.keys();
+        keys.visitor = (!page.is_empty()).then(http::new_token);
         let router = Router::new()
             .route("/v1/ready", get(async || Json(json!({ "ready": true }))))
             .route("/v1/agents", get(agents))
-            .route("/v1/agents/{agent}", get(agent));
-        let router = http::guarded(http::of_agent(router, "/v1/agents/{agent}"), door.keys());
-        door.serve(router.with_state(site), ended).await;
+            .route("/v1/agents/{agent}", get(agent))
+            .route("/v1/agents/{agent}/export", get(export));
+        let router = http::with_page(http::of_agent(router, "/v1/agents/{agent}"), page, &keys);
+        let site = Arc::new(ControlSite { agents: all, prompts: http::places(), page });
+        door.serve(http::guarded(router, keys).with_state(site), ended).await;
     }
 }
 
 impl Plane for ControlSite {
     async fn prompter(&self, agent: Option<&str>) -> Result<Arc<dyn Prompter>, Error> {
-        let name = agent.unwrap_or_default();
-        self.table.agent(name).ok_or_else(|| missing(name))?.prompter().await
+        self.agents.prompter(agent.unwrap_or_default()).await
     }
 
     fn prompts(&self) -> &Arc<Semaphore> {
         &self.prompts
     }
+}
+
+impl ServedAgents {
+    async fn prompter(&self, name: &str) -> Result<Arc<dyn Prompter>, Error> {
+        match self {
+            Self::Supervised(table) => table.agent(name).ok_or_else(|| missing(name))?.prompter().await,
+            Self::Given(agents) => {
+                let found = agents.iter().find(|(row, _)| is_named(row, name));
+                found.map(|(_, prompter)| Arc::clone(prompter)).ok_or_else(|| missing(name))
+            }
+        }
+    }
+
+    fn rows(&self) -> Arc<[AgentRow]> {
+        match self {
+            Self::Supervised(table) => table.rows(),
+            Self::Given(agents) => agents.iter().map(|(row, _)| row.clone()).collect(),
+        }
+    }
+
+    /// Waits until a row is another one; false if none will be.
+    async fn changed(&mut self) -> bool {
+        match self {
+            Self::Supervised(table) => table.changed().await,
+            Self::Given(_) => std::future::pending().await,
+        }
+    }
+}
+
+fn is_named(row: &AgentRow, name: &str) -> bool {
+    *row.agent == *name || row.id.to_string() == name
 }
 
 fn missing(name: &str) -> Error {
@@ -124,20 +195,37 @@ fn missing(name: &str) -> Error {
 async fn agents(State(site): State<Arc<ControlSite>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.contains("text/event-stream") {
-        return http::respond(news(site.table.clone()));
+        return http::respond(news(site.agents.clone()));
     }
-    Json(AgentList { agents: site.table.rows().to_vec() }).into_response()
+    Json(AgentList { agents: site.agents.rows().to_vec() }).into_response()
 }
 
 async fn agent(State(site): State<Arc<ControlSite>>, Path(name): Path<String>) -> Result<Json<AgentRow>, Problem> {
-    let rows = site.table.rows();
-    let row = rows.iter().find(|row| *row.agent == *name || row.id.to_string() == name);
+    let rows = site.agents.rows();
+    let row = rows.iter().find(|row| is_named(row, &name));
     Ok(Json(row.ok_or_else(|| missing(&name))?.clone()))
+}
+
+/// A session as one file, with the page in it.
+async fn export(
+    State(site): State<Arc<ControlSite>>,
+    whom: Whom,
+    query: Result<Query<InSession>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Some(session) = http::asked(query)?.session else {
+        return Err(Error::new(ErrorKind::Invalid, "a session that is exported is named: ?session=NAME").into());
+    };
+    if site.page.is_empty() {
+        return Err(
+            Error::new(ErrorKind::Missing, "there is no page here that a session could be exported with").into()
+        );
+    }
+    Ok(http::export(site.page, &whom.prompter, &session).await?)
 }
 
 /// Every agent at once, then each whose row has changed; one that is gone is told as `removed`. A slow reader misses what
 /// is between, never the last row.
-fn news(table: Table) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+fn news(table: ServedAgents) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let told: BTreeMap<Uuid, AgentRow> = BTreeMap::new();
     let changes = stream::unfold(Some((table, told, true)), |state| async move {
         let (mut table, told, is_first) = state?;

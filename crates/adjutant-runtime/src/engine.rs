@@ -21,8 +21,9 @@ mod tooling;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use adjutant_agent::Sessions;
+use adjutant_agent::{Agent, LogInfo, Sessions};
 use adjutant_llm::{Model, Options};
+use adjutant_tool::Toolbox;
 
 pub use builder::EngineBuilder;
 pub use models::Models;
@@ -59,6 +60,8 @@ pub struct Engine {
     resolved: Arc<Resolved>,
     workspace: Workspace,
     prompter: LocalPrompter,
+    tools: Arc<dyn Toolbox>,
+    agents: Arc<agents::Agents>,
 }
 
 impl Engine {
@@ -103,6 +106,14 @@ impl Engine {
         (self.prompter.asked().lead)(session)
     }
 
+    /// The agent of a session in which one was ordered `on: fleet`; `None` if the session is no such child.
+    ///
+    /// # Errors
+    /// `Config` if the manifest has no such agent.
+    pub fn child(&self, info: &LogInfo) -> Option<Result<Agent, Error>> {
+        self.agents.child(info)
+    }
+
     /// The model of the agent that is spoken to, for objects by a schema.
     pub fn model(&self) -> Arc<dyn Model> {
         Arc::clone(&self.prompter.asked().model)
@@ -111,6 +122,11 @@ impl Engine {
     /// Returns the options with which that model is asked.
     pub fn options(&self) -> Options {
         self.prompter.asked().options.clone()
+    }
+
+    /// The tools of the agent that is spoken to, for others to call: under its rules, and without those that it may not call.
+    pub fn tools(&self) -> Arc<dyn Toolbox> {
+        Arc::clone(&self.tools)
     }
 
     /// The sessions.

@@ -83,6 +83,11 @@ impl HostFile {
     pub fn read(workspace: &Workspace) -> Result<Self, Error> {
         files::read_json(&workspace.file(FILE))
     }
+
+    /// True if its process was stopped by a signal, so that it answers nobody. Elsewhere than on Linux that is not known.
+    pub fn is_frozen(&self) -> bool {
+        crate::processes::is_stopped(self.pid)
+    }
 }
 
 /// Runs the agent of a workspace in this process, until `POST /v1/stop`, SIGTERM or SIGINT; SIGHUP is ignored.

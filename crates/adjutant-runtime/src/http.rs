@@ -8,6 +8,7 @@ mod forms;
 mod frames;
 mod guard;
 mod news;
+mod page;
 mod report;
 mod routes;
 mod server;
@@ -17,13 +18,15 @@ mod sse;
 pub use self::{
     client::{Client, ItemStream, StatusStream},
     error::status_of,
+    page::PageFile,
     report::AgentReport,
     server::{Server, ServerOptions},
 };
 pub(crate) use self::{
     error::{Problem, line, name_of},
-    routes::{Plane, guarded, of_agent, places},
-    server::Door,
+    page::{export, with_page},
+    routes::{InSession, Plane, Whom, asked, guarded, of_agent, places},
+    server::{Door, new_token},
     sse::{END, frame, respond},
 };
 

@@ -39,8 +39,8 @@ use serde_json::Value;
 pub use access::{Access, Approval, ApprovalRule, RulesSpec};
 pub(crate) use agent::PREFIXED;
 pub use agent::{
-    AgentSpec, Compaction, ContextSpec, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
-    ReflectionSpec, TeamSpec,
+    AgentSpec, Compaction, ContextSpec, DelegationPlace, DelegationSpec, EffectParams, Instructions, LimitEnd,
+    LimitsSpec, NamedContext, ReflectionSpec, TeamSpec,
 };
 pub use amount::{Bytes, Span};
 pub use load::Loaded;

@@ -1,21 +1,28 @@
 //! The prompt surface: what can be asked of a running agent, in this process or over HTTP.
 
 mod call;
+mod changes;
+mod following;
+mod forking;
+mod glance;
 mod history;
 mod lead;
 mod live;
 mod local;
+mod look;
 mod object;
 mod open;
 mod resuming;
 mod session;
+mod shown_request;
+mod stored;
 mod told;
 mod work;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use adjutant_agent::{Answered, Caps, Digest, Event, Pause, RunResult, Tally};
-use adjutant_llm::CallId;
+use adjutant_agent::{Answered, Caps, Digest, Event, LogId, Pause, RunResult, Seq, Tally};
+use adjutant_llm::{CallId, NanoUsd, Usage};
 use async_trait::async_trait;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
@@ -23,11 +30,16 @@ use serde_json::Value;
 
 pub(crate) use self::{
     call::Calls,
+    following::follow,
+    glance::Glances,
     lead::CALLED,
     local::Asked,
     work::{SessionTable, Work},
 };
-pub use self::{lead::Lead, local::LocalPrompter, open::waiting_sessions};
+pub use self::{
+    changes::FileHistory, glance::SessionState, lead::Lead, local::LocalPrompter, look::Look, open::waiting_sessions,
+    stored::StoredPrompter,
+};
 use crate::error::Error;
 
 /// The most bytes that a prompt may have.
@@ -63,10 +75,10 @@ pub trait Prompter: Send + Sync {
     /// As `prompt`, for what is known before the run begins.
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error>;
 
-    /// Goes on with a run that waits, with the answers.
+    /// Goes on with a run that waits, with the answers. A stream that is dropped leaves the run alone.
     ///
     /// # Errors
-    /// `Conflict` if no run of the session waits, `Invalid` if the answers do not fit.
+    /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
     /// What runs wait for, session by session: those that only somebody's answer lets go on.
@@ -97,8 +109,8 @@ pub trait Prompter: Send + Sync {
     /// A message to a session without a run waits for the next one; it is durable when this returns.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Conflict` if something is to be stopped that is not at work, `Invalid` if a
-    /// message is empty.
+    /// `Missing` if there is no such session or no such call in its turn, `Conflict` if something is to be stopped and no run
+    /// is at work, `Invalid` if a message is empty.
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
 
     /// The events of a session after a record, as they are in its log, then those of the run that is at work until it ends
@@ -119,6 +131,19 @@ pub trait Prompter: Send + Sync {
     /// # Errors
     /// `Missing` if there is no such session, `Conflict` if a run of it is at work.
     async fn delete(&self, session: &str) -> Result<(), Error>;
+
+    /// A look into a session: the JSON that `docs/http.md` describes for its route. Nothing is owned, recorded or run.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session or record, `Invalid` if this is not known here.
+    async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error>;
+
+    /// Puts back what the agent of a session changed in files: all since a record, or since the newest run that changed some.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session, `Invalid` if nobody keeps what was in its files, `Conflict` if a run of it is at
+    /// work or somebody else changed one of them since: nothing is changed then.
+    async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error>;
 }
 
 /// Something that is said to the run of a session.
@@ -128,6 +153,17 @@ pub trait Prompter: Send + Sync {
 #[serde(tag = "control", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Control {
+    /// A run begins on it, and goes on when whoever said it goes away.
+    Prompt {
+        /// The prompt.
+        text: Arc<str>,
+    },
+    /// The run that waits goes on with these answers, also when whoever gave them goes away.
+    Answer {
+        /// The answers.
+        #[serde(deserialize_with = "resuming::answers")]
+        answers: Vec<Answered>,
+    },
     /// A message for its next request, after the calls at work.
     Steer {
         /// The message.
@@ -157,12 +193,57 @@ pub struct ForkRequest {
     /// The last record that it begins with: the `id` of an event; all of them without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// The model that its run goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// What is said in it first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Arc<str>>,
+    /// A result in the place of the one that a call had: the session begins with the records before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<EditedResult>,
+}
+
+/// The result of a call as somebody would have it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EditedResult {
+    /// The call.
+    pub call: CallId,
+    /// The text that the model is shown.
+    pub text: Arc<str>,
+}
+
+/// A request to put files back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct UndoRequest {
+    /// The record whose files are wanted back; without it, the one before the newest run that changed some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+}
+
+/// Files that were put back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Undone {
+    /// The files that are other than before, from the folder of the session.
+    pub files: Vec<String>,
+    /// A line that tells what was not put back, as what commands changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncovered: Option<String>,
 }
 
 impl ForkRequest {
     /// A session of this name that begins as the other one is.
     pub fn new(to: impl Into<Arc<str>>) -> Self {
-        Self { to: to.into(), at: None }
+        Self { to: to.into(), at: None, model: None, prompt: None, result: None }
+    }
+
+    /// True if the run of the new session goes on with something else, at once.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.model.is_some() || self.prompt.is_some() || self.result.is_some()
     }
 }
 
@@ -346,6 +427,13 @@ pub struct SessionsRequest {
     /// The mark of an earlier page, for those after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Only those with this in their name, title, agent or one of their labels; capitals or not. A page may then hold less than
+    /// its limit and not be the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
+    /// Only those that stand so; as with `search`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<SessionState>,
 }
 
 /// Sessions.
@@ -367,6 +455,33 @@ pub struct SessionInfo {
     pub name: Arc<str>,
     /// The time when it was last written to, in milliseconds since 1970-01-01 UTC.
     pub changed_ms: u64,
+    /// The time when it was made.
+    #[serde(default)]
+    pub created_ms: u64,
+    /// The number of its records.
+    #[serde(default)]
+    pub records: u64,
+    /// How it stands.
+    #[serde(default)]
+    pub state: SessionState,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
+    /// The agent that works in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Arc<str>>,
+    /// The session that it was forked from, and the last record that they share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<(LogId, Seq)>,
+    /// What all in it used, of a fork also before that; missing as long as its log was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The cost of that, as far as prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NanoUsd>,
 }
 
 impl PromptRequest {
@@ -506,5 +621,17 @@ impl SessionsRequest {
     #[must_use]
     pub fn after(self, mark: impl Into<String>) -> Self {
         Self { after: Some(mark.into()), ..self }
+    }
+
+    /// Asks for those with this text in what is known of them.
+    #[must_use]
+    pub fn search(self, text: impl Into<String>) -> Self {
+        Self { search: Some(text.into()), ..self }
+    }
+
+    /// Asks for those that stand so.
+    #[must_use]
+    pub fn state(self, state: SessionState) -> Self {
+        Self { state: Some(state), ..self }
     }
 }

@@ -2,11 +2,17 @@
 
 mod digest;
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
 pub(crate) use digest::{digest_of, hex, pin_program};
+
+/// The file of a workspace that holds what runs.
+pub(crate) const PREPARED: &str = "prepared.json";
 
 /// The record of the bytes that an agent is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +109,7 @@ impl Finding {
     ///
     /// The manifest's own files were read already, and files of data are the agent's to change.
     pub fn forbids_start(&self) -> bool {
-        !matches!(self.kind, FileKind::Manifest | FileKind::Data)
+        !matches!(self.kind, FileKind::Manifest | FileKind::Data) || self.path == Path::new(PREPARED)
     }
 }
 

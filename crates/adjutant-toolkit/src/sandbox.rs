@@ -150,6 +150,12 @@ impl Sandbox {
         self
     }
 
+    /// True if commands reach the hosts of a list: their input is a socket then.
+    #[doc(hidden)]
+    pub fn has_hosts(&self) -> bool {
+        matches!(self.network, Network::Hosts(_))
+    }
+
     /// One in which no command runs, and why: for tests of what happens then.
     #[doc(hidden)]
     pub fn refusing(why: &str) -> Self {

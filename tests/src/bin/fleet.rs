@@ -75,6 +75,7 @@ fn drills(kind: &str, options: &[&str]) -> Result<(), String> {
             workers: count("--workers").max(1),
             kills: count("--kills"),
             lease: Duration::from_millis(asked["--lease"]),
+            asks: false,
         };
         let began = Instant::now();
         let survived = runtime()?.block_on(drill.run(&mut Rng::new(asked["--seed"])));

@@ -10,13 +10,13 @@ use std::{
 };
 
 use adjutant::{
-    agent::{DueWork, Lane, LogId, Owner, Post, Seq, Sessions, Work},
+    agent::{DueWork, Lane, LogId, LogQuery, Owner, Post, Seq, Sessions, Work},
     llm::{Entry, UserMessage},
     store::{Postgres, Sqlite},
 };
 use adjutant_testing::PostgresServer;
 
-use super::{DONE, EFFECTS, STEPS};
+use super::{ASKED, DONE, EFFECTS, STEPS};
 use crate::kill::{Place, Rng};
 
 /// The longest time between two kills.
@@ -45,6 +45,8 @@ pub struct Drill<'a> {
     pub kills: usize,
     /// How long a log belongs to a worker that is gone.
     pub lease: Duration,
+    /// True if a step of each session waits for an approval.
+    pub asks: bool,
 }
 
 /// What came of a drill.
@@ -61,7 +63,7 @@ pub struct Survived {
 }
 
 /// A worker process; it is killed when it is dropped.
-struct Worker(Child);
+pub(crate) struct Worker(pub(crate) Child);
 
 impl Drill<'_> {
     /// Runs the drill.
@@ -69,7 +71,7 @@ impl Drill<'_> {
     /// # Errors
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
-        let journal = self.open().await?;
+        let journal = due_work(&self.place, self.lease).await?;
         let ids: Vec<LogId> = (0..self.sessions).map(|no| LogId::from(format!("bill/{no}"))).collect();
         for id in &ids {
             drop(journal.own(id, &Owner::default()).await.map_err(told)?);
@@ -77,18 +79,16 @@ impl Drill<'_> {
             journal.post(id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
         }
         let killed = self.survive(rng).await?;
-        let journal = self.open().await?;
+        let journal = due_work(&self.place, self.lease).await?;
         self.check(&journal, &ids, &killed).await
     }
 
-    async fn open(&self) -> Result<Arc<dyn DueWork>, String> {
-        Ok(match &self.place {
-            Place::Sqlite(path) => Arc::new(Sqlite::open(path).map_err(told)?.journal()),
-            Place::Postgres(url) => {
-                Arc::new(Postgres::connect(url.as_str()).lease(self.lease).await.map_err(told)?.journal())
-            }
-            Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".to_owned()),
-        })
+    /// Opens the journal of the sessions.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being opened, in words.
+    pub async fn open(&self) -> Result<Arc<dyn DueWork>, String> {
+        due_work(&self.place, self.lease).await
     }
 
     fn start(&self) -> Result<Worker, String> {
@@ -113,11 +113,20 @@ impl Drill<'_> {
             killed.push((workers[at].0.id(), now_ms()));
             workers[at] = self.start()?;
         }
+        self.end().await?;
+        Ok(killed)
+    }
+
+    /// Waits until every session has ended.
+    ///
+    /// # Errors
+    /// Some have not after two minutes, in words.
+    pub async fn end(&self) -> Result<(), String> {
         let (began, journal) = (Instant::now(), self.open().await?);
         loop {
             let left = journal.backlog().await.map_err(told)?;
             if (left.due, left.at_work, left.parked) == (0, 0, 0) {
-                return Ok(killed);
+                return Ok(());
             }
             if began.elapsed() > PATIENCE {
                 return Err(format!("not everything came to its end: {left:?}"));
@@ -126,7 +135,11 @@ impl Drill<'_> {
         }
     }
 
-    async fn check(
+    /// Looks at every log, and at what was done; `killed` has the processes and the times, in milliseconds since 1970-01-01 UTC.
+    ///
+    /// # Errors
+    /// The first promise that was broken, in words.
+    pub async fn check(
         &self,
         journal: &Arc<dyn DueWork>,
         ids: &[LogId],
@@ -158,7 +171,10 @@ impl Drill<'_> {
                 text = turn.reply().text().to_string();
                 for result in turn.results() {
                     let is_done = done.contains_key(&(id.0.to_string(), steps));
-                    let said = result.text().to_string();
+                    // What was given to another one is told by its report.
+                    let report = result.details[0].get("result").or(result.details[0].get("error"));
+                    let said =
+                        report.map_or_else(|| result.text(), |said| said.as_str().unwrap_or_default().to_owned());
                     if said == format!("paid {steps}") && !is_done {
                         return Err(format!("step {steps} of {id} is told and was not done"));
                     }
@@ -170,6 +186,12 @@ impl Drill<'_> {
                 return Err(format!("{id} has {steps} steps and ended with {text:?}"));
             }
             self.timed(id, &done, killed, &mut survived)?;
+        }
+        let children = LogQuery { label: Some("child".into()), limit: usize::MAX / 2, ..LogQuery::default() };
+        let children = sessions.list(&children).await.map_err(told)?.logs;
+        let given = if self.asks { 0 } else { ids.len() };
+        if children.len() != given || children.iter().any(|info| info.work != Some(Work::Idle)) {
+            return Err(format!("{} sessions have {} children, or not all have ended", ids.len(), children.len()));
         }
         survived.steps = done.len();
         Ok(survived)
@@ -183,9 +205,14 @@ impl Drill<'_> {
         killed: &[(u32, u128)],
         survived: &mut Survived,
     ) -> Result<(), String> {
-        let steps: Vec<&(u32, u128)> = (0..STEPS).filter_map(|step| done.get(&(id.0.to_string(), step))).collect();
+        let steps = (0..STEPS).filter_map(|step| Some((step, done.get(&(id.0.to_string(), step))?)));
+        let steps: Vec<(usize, &(u32, u128))> = steps.collect();
         for pair in steps.windows(2) {
-            let [(before, _), (after, at)] = pair else { continue };
+            let [(first, (before, _)), (second, (after, at))] = pair else { continue };
+            // Between these, it waited for a person.
+            if self.asks && (*first < ASKED && *second >= ASKED) {
+                continue;
+            }
             let Some((_, killed_at)) = killed.iter().find(|(pid, _)| pid == before).filter(|_| before != after) else {
                 continue;
             };
@@ -200,7 +227,17 @@ impl Drill<'_> {
     }
 }
 
-fn now_ms() -> u128 {
+/// Opens the journal at a place that knows what is due.
+pub(crate) async fn due_work(place: &Place, lease: Duration) -> Result<Arc<dyn DueWork>, String> {
+    Ok(match place {
+        Place::Sqlite(path) => Arc::new(Sqlite::open(path).map_err(told)?.journal()),
+        Place::Postgres(url) => Arc::new(Postgres::connect(url.as_str()).lease(lease).await.map_err(told)?.journal()),
+        Place::Jsonl(_) => return Err("files of JSON lines do not know what is due".to_owned()),
+    })
+}
+
+/// The time, in milliseconds since 1970-01-01 UTC.
+pub fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
 }
 

@@ -16,6 +16,7 @@ const EDGES: &[(&str, &str)] = &[
     ("skills", "llm tool agent"),
     ("orchestration", "llm tool agent"),
     ("fleet", "agent core llm tool store"),
+    ("restate", "agent core fleet llm tool store"),
     ("toolkit", "llm tool"),
     ("mcp", "agent core llm tool toolkit"),
     ("otel", "llm"),

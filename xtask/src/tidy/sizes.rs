@@ -8,8 +8,8 @@ use crate::scan;
 const FILE: usize = 500;
 const FUNCTION: usize = 80;
 const TEST_MODULE: usize = 100;
-/// Of all files of xtask together: 1,095 for what watches the project, and the five commands that do work of their own.
-const XTASK: usize = 1_700;
+/// Of all files of xtask together: 1,095 for what watches the project, and the eight commands that do work of their own.
+const XTASK: usize = 1_800;
 /// Of text, documentation included.
 const LIBRARY: usize = 60;
 

@@ -7,7 +7,7 @@ const CRATES: &[&str] = &["llm", "tool", "core", "agent", "context"];
 const AGENT: &str = "crates/adjutant-agent/src/agent";
 /// What is counted, and how many of it there may be.
 const LIMITS: [(&str, usize); 4] =
-    [("methods of Agent", 48), ("ways to begin a run", 3), ("public functions", 684), ("public traits", 23)];
+    [("methods of Agent", 48), ("ways to begin a run", 3), ("public functions", 686), ("public traits", 25)];
 
 pub(super) fn counts(sources: &[Source]) -> Vec<String> {
     let mut counted = [0; 4];

@@ -131,6 +131,12 @@ impl RunBuilder {
         self.with(|idle| Arc::make_mut(&mut idle.setup).anew = true)
     }
 
+    /// Leaves the session due when the run has ended, until somebody marks its log idle: who waits for the run can be told
+    /// of it whatever crashes. Whoever resumes the run says so again.
+    pub fn awaited(self) -> Self {
+        self.with(|idle| Arc::make_mut(&mut idle.setup).awaited = true)
+    }
+
     /// Cancels this run when someone wishes to stop.
     pub fn cancel(self, cancel: Cancel) -> Self {
         self.with(|idle| idle.cancel = Some(cancel))

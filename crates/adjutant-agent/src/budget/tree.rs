@@ -137,6 +137,10 @@ impl BudgetTree {
         self.serve();
     }
 
+    pub(super) fn hold(&mut self, id: NodeId, held: Spend) {
+        self.change(id, |node| node.held = node.held + held);
+    }
+
     pub(super) fn settle(&mut self, id: NodeId, held: Spend, actual: Spend) {
         self.change(id, |node| {
             node.held = node.held - held;

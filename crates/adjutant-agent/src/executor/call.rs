@@ -170,6 +170,11 @@ impl CallJob {
         self.tool = self.tools.as_ref().and_then(|tools| tools.get(self.call.name.as_str())).cloned();
         let Some(tool) = self.tool.clone() else {
             let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
+            if self.door.steps().is_torn() {
+                let message =
+                    format!("{message}, and so is what came of a step of it: whether it took effect is not known");
+                return Err(CallResult::new(Status::OutcomeUnknown, message));
+            }
             return Err(CallResult::new(Status::UnknownTool, message));
         };
         let calls = &self.door.scope.feed.setup.calls;

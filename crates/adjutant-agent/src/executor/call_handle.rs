@@ -98,7 +98,7 @@ impl CallHandle {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn steps(&self) -> MutexGuard<'_, Steps> {
+    pub(super) fn steps(&self) -> MutexGuard<'_, Steps> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -213,7 +213,8 @@ pub(crate) fn offer(
     offered: Vec<Toolset>,
     (known, merged): KnownTools,
 ) -> (Vec<Toolset>, Toolset) {
-    let offered: Vec<Toolset> = offered.into_iter().filter(|set| !set.is_empty()).collect();
+    let says = |set: &Toolset| !set.is_empty() || !set.warnings().is_empty();
+    let offered: Vec<Toolset> = offered.into_iter().filter(says).collect();
     let tools = match merged {
         _ if offered.is_empty() => tools,
         Some(merged) if are_same(&known, sources.iter().chain(&offered)) => merged,

@@ -1,22 +1,26 @@
 //! The run budget of a drive: its node in the tree of budgets, and the alarm of its time.
 
 use std::{
+    collections::BTreeMap,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use adjutant_core::{Caps, Limit, Record, Run, Spend, Tally};
+use adjutant_core::{Caps, Limit, LogId, Pause, Record, Run, Spend, Tally};
+use adjutant_llm::CallId;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::LocalExecutor;
-use crate::budget::Budget;
+use crate::{budget::Budget, placement::ChildLink};
 
 /// The budget that a drive spends from. Without any caps, here or above, it costs nothing.
 #[derive(Default)]
 pub(super) struct RunBudget {
     budget: Option<Budget>,
     known: Option<BudgetBasis>,
+    /// What is held for agents in other sessions, by the call that waits for them.
+    lent: BTreeMap<(CallId, LogId), Spend>,
     /// True if the warning was given that a price is not known.
     told_of_price: bool,
 }
@@ -56,6 +60,7 @@ impl LocalExecutor {
                     // Before anything new begins: who was at work goes on.
                     budget.keep_places(self.writer.threads().left_at_work(&self.setup.who.thread));
                 }
+                run.pauses().for_each(|pause| self.run_budget.lend(pause));
             }
         }
         if let RunBudget { budget: Some(budget), known: Some(known), .. } = &self.run_budget {
@@ -114,9 +119,14 @@ impl RunBudget {
     }
 
     /// Counts what calls and effects spent; requests and children settle for themselves.
-    pub(super) fn follow(&self, record: &Record) {
+    pub(super) fn follow(&mut self, record: &Record) {
         let Some(budget) = &self.budget else { return };
         let spent = match *record {
+            Record::Paused { ref pause } => return self.lend(pause),
+            Record::Returned { call, .. } if !self.lent.is_empty() => {
+                self.lent.extract_if(.., |(by, _), _| *by == call).for_each(|(_, held)| budget.give_back(held));
+                return;
+            }
             Record::Spent { usage, cost, requests, tool_calls, .. } => Tally { usage, cost, requests, tool_calls },
             Record::Prepared { spent: usage, cost, .. } => Tally { usage, cost, ..Tally::default() },
             _ => return,
@@ -124,6 +134,14 @@ impl RunBudget {
         if spent != Tally::default() {
             budget.spend(spent.into());
         }
+    }
+
+    /// Holds what an agent in another session may spend, until the call that waits for it has its result.
+    fn lend(&mut self, pause: &Pause) {
+        let (Some(budget), Some(link), Some(call)) = (&self.budget, ChildLink::of(pause), pause.call_id()) else {
+            return;
+        };
+        self.lent.entry((call, link.child)).or_insert_with(|| budget.hold(link.caps));
     }
 
     /// The end of the time, once.

@@ -66,6 +66,11 @@ impl Steps {
         }
     }
 
+    /// True if a step was begun, and what came of it is not known.
+    pub(super) fn is_torn(&self) -> bool {
+        self.known.iter().any(|it| matches!(it.state, KnownState::Begun))
+    }
+
     /// A step came to something.
     pub(super) fn finish(&mut self, key: &str, value: Value) {
         self.working = self.working.saturating_sub(1);

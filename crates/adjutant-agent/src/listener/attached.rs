@@ -109,6 +109,10 @@ impl Attached {
 
     /// The next event of a run that is heard; `None` if something else comes first.
     fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        if self.alarm.is_some() {
+            // What was read has ended, and is not asked again before it is read anew.
+            ready!(self.poll_alarm(cx));
+        }
         let Some(live) = &mut self.live else { return Poll::Ready(None) };
         if !self.past.fold.is_done() || !self.past.fold.ready.is_empty() {
             let told = match ready!(self.past.poll_event(cx)) {

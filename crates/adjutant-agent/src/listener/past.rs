@@ -10,6 +10,7 @@ use std::{
 use adjutant_core::{Error, Event, EventFold, Journal, LogId, RecordStream, Seq};
 use adjutant_tool::Identity;
 use futures_core::Stream;
+use futures_util::StreamExt;
 
 /// The events of a log after a record, those of agents under it included; ends with the log.
 ///
@@ -82,7 +83,8 @@ impl PastEvents {
                 return Poll::Ready(None);
             }
             let (journal, log, at) = (&self.journal, &self.log, self.fold.at);
-            let records = self.records.get_or_insert_with(|| journal.read(log, at));
+            // A log that has ended is asked again while its run is waited for.
+            let records = self.records.get_or_insert_with(|| Box::pin(journal.read(log, at).fuse()));
             let taken = match ready!(records.as_mut().poll_next(cx)) {
                 None => return Poll::Ready(None),
                 Some(Ok(stamped)) => self.fold.push(&stamped),

@@ -2,9 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-use adjutant_core::{Caps, Error, Lane, Record, Tally};
-use adjutant_llm::{CallId, Entry, ThreadId, UserMessage};
-use adjutant_tool::{CallContext, Identity, ToolError};
+use adjutant_core::{Caps, Error, Lane, Limit, Record, Spend, Tally};
+use adjutant_llm::{CallId, Entry, NanoUsd, ThreadId, UserMessage};
+use adjutant_tool::{CallContext, Identity, ToolError, ToolErrorKind};
 use serde_json::Value;
 
 use super::KEPT;
@@ -32,6 +32,16 @@ pub struct RunLine {
     budget: Option<Budget>,
     /// The time by which the run must have ended.
     deadline_ms: Option<u64>,
+}
+
+/// What a run may use, lent to others. It counts as used until this is dropped, and the part of each as long as a call waits
+/// for the [`ChildLink`](crate::ChildLink) that names it.
+#[derive(Debug)]
+#[must_use = "what is lent is given back when this is dropped"]
+pub struct Loan {
+    /// The most that each of them may use.
+    pub caps: Caps,
+    held: Option<(Budget, Spend)>,
 }
 
 /// A maker of a line: it makes the line when asked, and most calls never ask.
@@ -66,6 +76,32 @@ impl RunLine {
         let now_ms = self.feed.setup.world.now_ms();
         let until = Caps { wall_ms: self.deadline_ms.map(|at| at.saturating_sub(now_ms)), ..Caps::default() };
         self.budget.as_ref().map_or(until, |budget| budget.left().within(until))
+    }
+
+    /// Lends all that is left, in equal parts, to so many agents in sessions of their own, one level below this one.
+    ///
+    /// # Errors
+    /// `Denied` if nothing is left of some limit.
+    pub fn lend(&self, shares: u32) -> Result<Loan, ToolError> {
+        let left = self.left();
+        let over = [
+            (left.tokens == Some(0), Limit::Tokens),
+            (left.cost == Some(NanoUsd(0)), Limit::Money),
+            (left.requests == Some(0), Limit::Requests),
+            (left.wall_ms == Some(0), Limit::Time),
+            (left.depth == Some(0), Limit::Depth),
+            (left.agents == Some(0), Limit::Agents),
+        ];
+        if let Some((_, limit)) = over.iter().find(|(is_over, _)| *is_over) {
+            let message = format!("no agent can be opened: the limit of {limit} is reached");
+            return Err(ToolError::new(ToolErrorKind::Denied, message));
+        }
+        let held = self.budget.as_ref().map(|budget| (budget.clone(), budget.lend(shares)));
+        let caps = held.as_ref().map_or_else(Caps::default, |(_, (caps, _))| *caps);
+        Ok(Loan {
+            caps: caps.within(Caps { wall_ms: left.wall_ms, ..Caps::default() }),
+            held: held.map(|(budget, (_, held))| (budget, held)),
+        })
     }
 
     /// Counts what the call used in another program: in the log, in the result of the run, and in every budget above.
@@ -137,6 +173,14 @@ impl RunLine {
 
     fn push(&self, lane: Lane, content: Entry) -> Result<Queued, Error> {
         self.queues.push(lane, content, Manner::Waits)
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        if let Some((budget, held)) = self.held.take() {
+            budget.give_back(held);
+        }
     }
 }
 

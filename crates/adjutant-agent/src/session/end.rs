@@ -21,6 +21,7 @@ use crate::{
     inbox::Stopper,
     mailbox::Mailbox,
     middleware::{DriveContext, Judge, MiddlewareState, NextDrive, panicked},
+    scope::SessionWriter,
 };
 
 impl DriveSetup<'_> {
@@ -219,10 +220,8 @@ impl DriveSetup<'_> {
                 if self.start.setup.within.is_none() {
                     // What was posted belongs to the log: only its owner's thread says what was heeded.
                     self.core.forget(&writer).await;
-                    if matches!(result.outcome, Outcome::Paused { .. })
-                        && let Err(error) = writer.parks(self.core.run.waiting().parked()).await
-                    {
-                        tracing::warn!(%error, "the journal was not told that the run waits");
+                    if matches!(result.outcome, Outcome::Paused { .. }) {
+                        self.core.park(self.start, &writer).await;
                     }
                 }
                 Some(writer)
@@ -239,6 +238,14 @@ impl DriveSetup<'_> {
 }
 
 impl Core {
+    /// Tells the journal what the run waits for; if that fails, the run is looked after once more.
+    pub(super) async fn park(&self, start: &Start, writer: &SessionWriter) {
+        let waits = self.run.waiting().parked(start.setup.world.now_ms());
+        if let Err(error) = writer.parks(waits).await {
+            tracing::warn!(%error, "the journal was not told that the run waits");
+        }
+    }
+
     /// Shows the end of a run that never began, because its log could not be opened.
     pub(super) fn tell_never(&self, start: &Start, mailbox: &Mailbox, error: &Error) {
         let waiting = self.run.result(&start.setup.who).filter(|it| matches!(it.outcome, Outcome::Paused { .. }));

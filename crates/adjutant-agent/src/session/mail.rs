@@ -1,6 +1,6 @@
 //! Posts that came to a session before a drive of it began: they enter the log with the drive's first records.
 
-use adjutant_core::{Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
+use adjutant_core::{Answered, JournalError, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{Core, Start, drive_setup::DriveSetup};
@@ -17,6 +17,8 @@ pub(super) struct Mail {
     pub(super) cancels: bool,
     /// The warnings about posts that could not be heeded.
     pub(super) warnings: Vec<Warning>,
+    /// The reason why the posts could not be read, if they could not.
+    pub(super) unread: Option<JournalError>,
 }
 
 impl Core {
@@ -33,7 +35,10 @@ impl Core {
         match start.session.journal().posted(start.session.id(), self.run.heeded()).await {
             Ok(posted) => mail.take(start, &self.run, posted),
             Err(error) if error.kind == JournalErrorKind::Missing => {}
-            Err(error) => mail.warn(format!("posts to the session cannot be read: {}", chain(&error))),
+            Err(error) => {
+                mail.warn(format!("posts to the session cannot be read: {}", chain(&error)));
+                mail.unread = Some(error);
+            }
         }
         mail
     }

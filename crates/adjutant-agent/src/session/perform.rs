@@ -1,8 +1,11 @@
 //! Performs one drive of a session, from its claim to its last event.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
-use adjutant_core::{Error, Outcome, RunResult};
+use adjutant_core::{Error, Next, Outcome, RunResult};
 use adjutant_llm::telemetry::{self, Contents};
 use tracing::{Instrument, Span};
 
@@ -85,6 +88,9 @@ impl Core {
         match opened {
             Ok((log, mail)) => {
                 start.session.seen().catch_up(&self.run);
+                if start.setup.within.is_none() {
+                    log.set_awaited(start.setup.awaited);
+                }
                 let mut driven = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail).wanting();
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain { driven.contained().await } else { Box::pin(driven.surrounded()).await };
@@ -97,10 +103,25 @@ impl Core {
                 driven.end().await
             }
             Err(error) => {
+                self.park_again(start, &error).await;
                 self.tell_never(start, mailbox, &error);
                 Err(error)
             }
         }
+    }
+
+    /// Tells the journal what a run waits for that did not go on: who drove it to there may have died before it said so, or a
+    /// time has come that it cannot go on with.
+    async fn park_again(&self, start: &Start, error: &Error) {
+        let waits = matches!(error, Error::Answers(_)) && start.setup.within.is_none() && self.is_parked();
+        if let Some(log) = self.log.as_ref().filter(|_| waits) {
+            Box::pin(self.park(start, log)).await;
+        }
+    }
+
+    /// True if only the outside can go on with the run.
+    fn is_parked(&self) -> bool {
+        matches!(self.run.next(&BTreeSet::new()), Next::Park(_))
     }
 
     /// True if the run is past its deadline, and no other one is set.
@@ -124,7 +145,10 @@ impl Core {
                 Some(Error::Answers(format!("no run is open in session {name:?}").into()))
             }
             Begin::Resume { terms, .. } => {
-                let mismatch = self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
+                // Without answers it goes on as far as it can: it may have been left between its last steps.
+                let goes = mail.answers.is_empty() && !self.is_parked();
+                let mismatch = || self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms());
+                let mismatch = (!goes).then(mismatch).flatten();
                 let said = terms.as_ref().and_then(|terms| terms.model.as_ref());
                 let unknown = || start.setup.chosen(said.or(self.run.request().chosen_model)).err();
                 mismatch.map(|why| Error::Answers(why.into())).or_else(unknown)
@@ -135,7 +159,10 @@ impl Core {
             None => Ok(log),
             Some(error) => {
                 self.log = Some(log);
-                Err(error)
+                // The posts that nobody could read may be the prompt or the answers that it lacks.
+                let is_lacking = matches!(error, Error::Prompt(_) | Error::Answers(_));
+                let unread = mail.unread.clone().filter(|_| is_lacking);
+                Err(unread.map_or(error, Error::Journal))
             }
         }
     }

@@ -54,6 +54,7 @@ pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
             }
             continue;
         }
+        standing::awake(&entry)?;
         let mut waiting = waiting(&entry, &standing::client(&entry)?, None).await?;
         waiting.sort_by_key(|it| it.since_ms);
         text.extend(waiting.iter().map(|it| if args.json { json_of(&entry, it) } else { line(&entry, it, now) }));
@@ -76,7 +77,7 @@ async fn waiting(entry: &Entry, client: &Client, session: Option<&str>) -> Resul
     }
 }
 
-/// Shape: `<agent>  <session>  <since>  <id>  <what>`.
+/// Shape: `<agent>  <session>  <since>  <session>/<id>  <what>`.
 fn line(entry: &Entry, waiting: &WaitingPause, now_ms: u64) -> String {
     let (agent, session) = (plain::line(&entry.name), plain::word(&plain::whole(&waiting.session)));
     let since = match waiting.since_ms {
@@ -84,7 +85,8 @@ fn line(entry: &Entry, waiting: &WaitingPause, now_ms: u64) -> String {
         since => age(now_ms.saturating_sub(since)),
     };
     let pause = &waiting.pause;
-    format!("{agent}  {session}  {since}  {}  {}{}\n", plain::whole(&pause.id.0), who(pause), waits::about(pause))
+    let name = plain::word(&plain::whole(&full(waiting)));
+    format!("{agent}  {session}  {since}  {name}  {}{}\n", who(pause), waits::about(pause))
 }
 
 /// The agent that asks, if it is not the first one.
@@ -139,7 +141,9 @@ async fn give(args: &Answering, answer: impl Fn(&Pause) -> Result<tools::Answer,
     let (entry, client) = connect(&args.this).await?;
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let waiting = waiting(&entry, &client, args.session.as_deref()).await?;
-    let (session, pauses) = chosen(args, &place, &waiting)?;
+    let chosen = chosen(args, &place, &waiting)?;
+    let session = chosen.first().map(|it| Arc::clone(&it.session));
+    let pauses: Vec<Arc<Pause>> = chosen.iter().map(|it| Arc::clone(&it.pause)).collect();
     let mut given = Vec::with_capacity(pauses.len());
     for pause in &pauses {
         let answer = answer(pause)?;
@@ -148,52 +152,99 @@ async fn give(args: &Answering, answer: impl Fn(&Pause) -> Result<tools::Answer,
         given.push(pause.answered(answer));
     }
     // Before Ctrl-C is listened to: it ends the question and the command with it.
-    answers::show(&args.ids, None, &pauses, &given)?;
+    let named = args.ids.iter().zip(&pauses).map(|(name, pause)| format!("{}@{}", pause.id, parts(name).1));
+    answers::show(&named.collect::<Vec<_>>(), None, &pauses, &given)?;
+    for (pause, given) in pauses.iter().zip(&given) {
+        let does = match given.answer {
+            tools::Answer::Approve { .. } => continue,
+            tools::Answer::Deny { .. } | tools::Answer::Decline { .. } => "denies",
+            _ => "answers",
+        };
+        told(&format!("{does}: {}", waits::shown(pause, None).0));
+    }
     let (cancel, chatter) = begin(args.quiet, args.json)?;
-    let events = client.resume(ResumeRequest::new(given).session(Arc::clone(&session))).await;
+    let mut request = ResumeRequest::new(given);
+    request.session.clone_from(&session);
+    let events = client.resume(request).await;
     let events = events.map_err(|error| of_agent(&entry, &error))?;
     let asking = Asking {
         option: place.option().to_owned(),
-        session: Some(session),
+        session,
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
+        owns: false,
     };
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }
 
 /// Returns what is answered: all of it waits in one session.
-fn chosen(
+fn chosen<'a>(
     args: &Answering,
     place: &AgentFolder,
-    waiting: &[WaitingPause],
-) -> Result<(Arc<str>, Vec<Arc<Pause>>), Problem> {
+    waiting: &'a [WaitingPause],
+) -> Result<Vec<&'a WaitingPause>, Problem> {
     let name = plain::word(&args.this.name);
     let listed = format!("`{}` lists what waits", place.command(&format!("agent pauses {name}")));
-    let all: Vec<Arc<Pause>> = waiting.iter().map(|it| Arc::clone(&it.pause)).collect();
-    let mut pauses: Vec<Arc<Pause>> = Vec::new();
-    match (&args.ids[..], &all[..]) {
+    let mut chosen: Vec<&WaitingPause> = Vec::new();
+    match (&args.ids[..], waiting) {
         ([], []) => return Err(Problem::new(Exit::Usage, format!("nothing waits: {name}")).hint(listed)),
-        ([], [one]) => pauses.push(Arc::clone(one)),
+        ([], [one]) => chosen.push(one),
         ([], many) => {
             let problem = Problem::new(Exit::Usage, format!("{} things wait: {name}", many.len()));
             return Err(problem.hint(format!("name those that are meant; {listed}")));
         }
         (ids, _) => {
             for id in ids {
-                let found = answers::find(id, &all).map_err(|problem| problem.hint(listed.clone()))?;
-                if pauses.iter().any(|it| it.id == found.id) {
-                    return Err(Problem::new(Exit::Usage, format!("{} is named twice", found.id)));
+                let found = find(id, waiting).map_err(|problem| problem.hint(listed.clone()))?;
+                if chosen.iter().any(|it| std::ptr::eq(*it, found)) {
+                    return Err(Problem::new(Exit::Usage, format!("{} is named twice", found.pause.id)));
                 }
-                pauses.push(Arc::new(found.clone()));
+                chosen.push(found);
             }
         }
     }
-    let session_of =
-        |pause: &Pause| waiting.iter().find(|it| it.pause.id == pause.id).map(|it| Arc::clone(&it.session));
-    let sessions: Vec<Arc<str>> = pauses.iter().filter_map(|pause| session_of(pause)).collect();
-    match &sessions[..] {
-        [first, rest @ ..] if rest.iter().all(|it| it == first) => Ok((Arc::clone(first), pauses)),
-        _ => Err(Problem::new(Exit::Usage, "they wait in several sessions").hint("answer those of one at a time")),
+    if chosen.windows(2).any(|two| two[0].session != two[1].session) {
+        let problem = Problem::new(Exit::Usage, "they wait in several sessions");
+        return Err(problem.hint("answer those of one at a time"));
+    }
+    Ok(chosen)
+}
+
+/// The name of what waits, which stands for nothing else: its session, and its id.
+fn full(waiting: &WaitingPause) -> String {
+    format!("{}/{}", waiting.session, waiting.pause.id)
+}
+
+/// The id and the digits of the digest behind it, of a name that somebody gave.
+fn parts(name: &str) -> (&str, &str) {
+    let is_digest =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+    name.rsplit_once('@').filter(|(_, digits)| is_digest(digits)).unwrap_or((name, ""))
+}
+
+/// The only one that waits under this name: its id, or the end of it, with or without its session before it; behind `@` the first
+/// digits of its digest, which may also stand alone.
+fn find<'a>(name: &str, waiting: &'a [WaitingPause]) -> Result<&'a WaitingPause, Problem> {
+    let (id, digits) = parts(name);
+    let exact = |it: &&WaitingPause| *it.pause.id.0 == *id || full(it) == id;
+    let ends = |it: &&WaitingPause| {
+        id.is_empty() && !digits.is_empty() || full(it).strip_suffix(id).is_some_and(|rest| rest.ends_with('/'))
+    };
+    let mut fit: Vec<&WaitingPause> = waiting.iter().filter(exact).collect();
+    if fit.is_empty() {
+        fit.extend(waiting.iter().filter(ends));
+    }
+    let is_there = !fit.is_empty();
+    fit.retain(|it| it.digest.to_string().starts_with(digits));
+    match &fit[..] {
+        [one] => Ok(one),
+        [] if is_there => Err(Problem::new(Exit::Usage, format!("what waits is not what was shown: {name}"))),
+        [] => Err(Problem::new(Exit::Usage, format!("nothing waits under this id: {name}"))),
+        many => {
+            let named: Vec<String> = many.iter().map(|it| plain::word(&full(it))).collect();
+            let problem = Problem::new(Exit::Usage, format!("{} things wait under this id: {name}", many.len()));
+            Err(problem.hint(format!("name the one that is meant: {}", named.join(", "))))
+        }
     }
 }
 
@@ -220,12 +271,8 @@ pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen
     });
 }
 
-/// Asks on the terminal; none if whoever sits there leaves it unanswered.
-pub(super) async fn ask(
-    pauses: &[Arc<Pause>],
-    cancel: &Cancel,
-    screen: &Screen,
-) -> Result<Option<Vec<Answered>>, Problem> {
+/// Asks on the terminal, until whoever sits there leaves something unanswered.
+pub(super) async fn ask(pauses: &[Arc<Pause>], cancel: &Cancel, screen: &Screen) -> Result<Vec<Answered>, Problem> {
     let mut given = Vec::with_capacity(pauses.len());
     for pause in pauses {
         let (shown, is_whole) = waits::shown(pause, None);
@@ -233,7 +280,7 @@ pub(super) async fn ask(
         let mut question = how(pause.ask.kind).to_owned();
         let mut edited = false;
         loop {
-            let Some(text) = typed(question.clone(), cancel).await? else { return Ok(None) };
+            let Some(text) = typed(question.clone(), cancel).await? else { return Ok(given) };
             if pause.ask.kind == AskKind::Approval && !edited && matches!(text.trim(), "e" | "edit") {
                 let args = pause.call.as_ref().map_or_else(|| "{}".to_owned(), |call| plain::json(&call.args));
                 (question, edited) = (format!("? arguments in place of {args}"), true);
@@ -255,7 +302,7 @@ pub(super) async fn ask(
             (question, edited) = (how(pause.ask.kind).to_owned(), false);
         }
     }
-    Ok(Some(given))
+    Ok(given)
 }
 
 /// What an approval for the rest of a run means.

@@ -8,7 +8,7 @@ use adjutant::{
     runtime::{
         Entry, Prompter,
         http::Client,
-        prompt::{EventStream, ObjectRequest, PromptRequest, ResumeRequest},
+        prompt::{Control, EventStream, ObjectRequest, PromptRequest, ResumeRequest},
     },
 };
 use futures_util::StreamExt;
@@ -43,12 +43,16 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
+    // Named in what is told: ids repeat in every session.
+    let default = || entry.resolved.manifest.sessions.default_session.clone().unwrap_or_else(|| "main".into());
+    let session = args.session.as_deref().map_or_else(default, Arc::from);
     let asking = Asking {
         option: AgentFolder::of(&args.this.homed, Path::new(".")).option().to_owned(),
-        session: args.session.as_deref().map(Arc::from),
+        session: Some(session),
         // Who reads JSON answers by a command.
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
+        owns: true,
     };
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }
@@ -60,6 +64,8 @@ pub(super) struct Asking {
     pub(super) session: Option<Arc<str>>,
     pub(super) is_on_terminal: bool,
     pub(super) is_json: bool,
+    /// True if the run ends with this command: who prompts wants an answer, who answers is done.
+    pub(super) owns: bool,
 }
 
 /// Follows a run to its end; what it asks meanwhile is answered in place where there is a terminal, and told otherwise.
@@ -70,26 +76,40 @@ pub(super) async fn converse(
     asking: &Asking,
     (cancel, chatter): (&Cancel, Chatter),
 ) -> Result<Exit, Problem> {
-    let mut screen = Screen::new(chatter);
+    let (mut screen, mut is_owned, mut asks) = (Screen::new(chatter), asking.owns, asking.is_on_terminal);
     loop {
         let result = follow(entry, events, asking.is_json, cancel, &mut screen).await;
         screen.rest();
         let result = match result? {
             Followed::Ended(result) => result,
-            Followed::Left(exit) => return Ok(exit),
+            Followed::Left(Exit::Cancelled) if !asking.owns => {
+                screen.tell("the run goes on");
+                return Ok(Exit::Cancelled);
+            }
+            Followed::Left(exit) => {
+                // A run that was answered does not end with its stream.
+                if exit == Exit::Cancelled {
+                    if !is_owned {
+                        let stop = client.control(asking.session.as_deref(), Control::Stop {}).await;
+                        stop.map_err(|error| of_agent(entry, &error))?;
+                    }
+                    screen.tell("cancelled");
+                }
+                return Ok(exit);
+            }
         };
         let Outcome::Paused { pauses } = &result.outcome else { return ended(&result, &screen) };
-        if !asking.is_on_terminal {
+        let given = if asks { answer::ask(pauses, cancel, &screen).await? } else { Vec::new() };
+        if given.is_empty() || cancel.is_cancelled() {
             answer::tell(entry, pauses, asking, &screen);
             return Ok(Exit::Waits);
         }
-        let Some(given) = answer::ask(pauses, cancel, &screen).await? else {
-            answer::tell(entry, pauses, asking, &screen);
-            return Ok(Exit::Waits);
-        };
+        // What was left open is not asked about again.
+        asks = given.len() == pauses.len();
         let mut request = ResumeRequest::new(given);
         request.session.clone_from(&asking.session);
         events = client.resume(request).await.map_err(|error| of_agent(entry, &error))?;
+        is_owned = false;
     }
 }
 
@@ -111,12 +131,8 @@ async fn follow(
     loop {
         let event = tokio::select! {
             event = events.next() => event,
-            // Dropping the stream cancels the run.
-            () = cancel.cancelled() => {
-                screen.rest();
-                screen.tell("cancelled");
-                return Ok(Followed::Left(Exit::Cancelled));
-            }
+            // Dropping the stream of a prompt cancels its run.
+            () = cancel.cancelled() => return Ok(Followed::Left(Exit::Cancelled)),
         };
         let Some(event) = event else { break };
         let event = event.map_err(|error| of_agent(entry, &error))?;
@@ -183,6 +199,7 @@ pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
         let command = place.command(&format!("agent start {}", plain::word(&entry.name)));
         return Err(problem.hint(format!("`{command}` starts it")));
     }
+    standing::awake(&entry)?;
     let client = standing::client(&entry)?;
     Ok((entry, client))
 }
@@ -193,7 +210,9 @@ pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Probl
     match error.kind() {
         Connection => {
             let text = format!("the agent {} does not answer", entry.name);
-            Problem::new(Exit::Failed, text).cause_of(error).hint("`adjutant agent ps` tells where it stands")
+            // How the connection was lost is of no use here.
+            let why = adjutant::runtime::Error::new(Connection, error.message());
+            Problem::new(Exit::Failed, text).cause_of(&why).hint("`adjutant agent ps` tells where it stands")
         }
         Agent => Problem::of(Exit::Failed, error),
         _ => of_runtime(error),

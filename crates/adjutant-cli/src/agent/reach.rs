@@ -7,7 +7,10 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{place::AgentFolder, standing::AgentStanding};
+use super::{
+    place::AgentFolder,
+    standing::{self, AgentStanding},
+};
 use crate::{
     args::agent::These,
     consent::{self, Consent},
@@ -73,8 +76,14 @@ pub(super) async fn restart(place: &AgentFolder, entry: Entry) -> Result<String,
 }
 
 async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<Vec<Way>, Problem> {
+    awake(place)?;
     let mut ways = Vec::with_capacity(entries.len());
     for entry in entries {
+        if entry.workspace.is_hosted().unwrap_or(false)
+            && let Err(frozen) = standing::awake(&entry)
+        {
+            tell(&format!("warning: {}", plain::line(&frozen.line())));
+        }
         let desired = order(&place.home, &entry, wish)
             .or_else(|error| unwritten(&place.home, &entry, wish, error))
             .map_err(|error| of_runtime(&error))?;
@@ -94,6 +103,15 @@ async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<V
         sleep(LOOK).await;
     }
     Ok(ways)
+}
+
+/// Refuses to wait for an operator that was stopped by a signal.
+pub(super) fn awake(place: &AgentFolder) -> Result<(), Problem> {
+    place.home.frozen().map_or(Ok(()), |pid| {
+        let text =
+            format!("the operator is frozen: its process {pid} was stopped by a signal, and nothing was asked of it");
+        Err(Problem::new(Exit::Failed, text).hint(format!("`kill -CONT {pid}` lets it go on")))
+    })
 }
 
 impl ReachEnd {
@@ -132,8 +150,12 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
     if home.is_operated().map_err(|error| of_runtime(&error))? {
         return Ok(false);
     }
-    // Another one may have begun since.
-    let Ok(_operator) = home.operate() else { return Ok(false) };
+    let _operator = match home.operate() {
+        Ok(operator) => operator,
+        // Another one has begun since.
+        Err(error) if error.kind() == ErrorKind::Busy => return Ok(false),
+        Err(error) => return Err(of_runtime(&error)),
+    };
     let loaded = place.backend()?.load().await.map_err(|error| of_runtime(&error))?;
     loaded.problems.iter().for_each(|it| tell(&format!("warning: {}", plain::line(&it.to_string()))));
     let acts = ways.iter_mut().filter(|way| way.ended.is_none()).map(|way| {

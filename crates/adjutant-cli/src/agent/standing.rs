@@ -40,7 +40,17 @@ impl AgentStanding {
             course: home.course(entry.id).unwrap_or_default(),
             is_hosted,
         };
-        if is_hosted {
+        if !is_hosted && standing.status.is_up() && home.is_operated().unwrap_or(false) {
+            // Its operator is about to write down how it ended, unless it cannot.
+            tokio::time::sleep(WITHIN).await;
+            if let Ok(written) = workspace.status() {
+                standing.status = written.status;
+            }
+            standing.is_hosted = workspace.is_hosted().unwrap_or(false);
+        }
+        if is_hosted && awake(entry).is_err() {
+            standing.status = Status::failed(Reason::Frozen, "its process was stopped by a signal");
+        } else if is_hosted {
             match asked(entry).await {
                 Ok(status) => standing.status = status,
                 // Once more: a process that is busy answers late. One that refuses is about to end.
@@ -53,7 +63,7 @@ impl AgentStanding {
                 },
                 Err(_) => {}
             }
-        } else if standing.status.is_up() && !home.is_operated().unwrap_or(false) {
+        } else if standing.status.is_up() && !standing.is_hosted {
             let crashed = || Status::failed(Reason::Crashed, "its process has ended");
             standing.status = workspace.last_end().unwrap_or_else(crashed);
         }
@@ -135,6 +145,15 @@ enum NoAnswer {
     InTime,
     /// Nobody listens, or it said something else.
     AtAll,
+}
+
+/// Refuses to ask a process that was stopped by a signal.
+pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
+    let host = HostFile::read(&entry.workspace).ok().filter(HostFile::is_frozen);
+    host.map_or(Ok(()), |host| {
+        let text = format!("the agent {} is frozen: its process {} was stopped by a signal", entry.name, host.pid);
+        Err(Problem::new(Exit::Failed, text).hint(format!("`kill -CONT {}` lets it go on", host.pid)))
+    })
 }
 
 /// A client of an agent's process.

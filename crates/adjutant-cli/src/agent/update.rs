@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use adjutant::runtime::{Changes, Entry, Goal, Resolved, Wants};
+use adjutant::runtime::{Changes, Entry, Goal, Resolved, Wants, manifest::OnRestart};
 use serde_json::json;
 
 use super::{
     create,
     place::AgentFolder,
     reach::{self, now_ms},
+    standing,
 };
 use crate::{
     args::agent::Update,
@@ -24,12 +25,14 @@ use crate::{
 pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
+    reach::awake(&place)?;
     let name = plain::word(&entry.name);
     let resolved = create::resolve(file(args, &entry)?, overrides(args, &entry))?;
     let command = place.command(&format!("agent update {name}"));
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
+    let on_restart = resolved.manifest.on_restart;
     let changes = stage(&entry, resolved, &consent).await?;
     show(&entry, &changes, tell);
     if args.dry_run {
@@ -37,6 +40,9 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     }
     let goal = place.home.desired(entry.id).map_or(Goal::Stopped, |desired| desired.goal);
     let runs = entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? || goal == Goal::Running;
+    if !changes.is_empty() && !args.dry_run {
+        at_work(&entry, on_restart).await;
+    }
     let stands = match (changes.is_empty(), args.dry_run, runs) {
         (true, ..) => "nothing has changed".to_owned(),
         (false, true, _) => "nothing was done".to_owned(),
@@ -49,6 +55,20 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
         false => format!("{name}: {}\n", plain::line(&stands)),
     })?;
     Ok(Exit::Finished)
+}
+
+/// Says what becomes of the runs that are at work.
+async fn at_work(entry: &Entry, on_restart: OnRestart) {
+    let Ok(client) = standing::client(entry) else { return };
+    let runs = client.status().await.map_or(0, |report| report.runs);
+    let then = match on_restart {
+        OnRestart::Resume => "they go on after the update",
+        OnRestart::Cancel => "they are cancelled, as `on_restart` says",
+        OnRestart::Ask => "they wait for a word after the update, as `on_restart` says",
+    };
+    if runs > 0 {
+        tell(&format!("{}: runs at work: {runs}; {then}", plain::line(&entry.name)));
+    }
 }
 
 /// Starts it again with its update; where it stands then.
@@ -70,10 +90,19 @@ async fn restarted(place: &AgentFolder, entry: &Entry) -> Result<String, Problem
 
 /// The manifest that is meant.
 fn file<'a>(args: &'a Update, entry: &'a Entry) -> Result<&'a Path, Problem> {
-    args.file.as_deref().or(entry.resolved.sources.first().map(|it| &**it)).ok_or_else(|| {
-        let problem = Problem::new(Exit::Usage, format!("the agent {} was not made of a file", entry.name));
+    let problem = |what: String| {
+        let problem = Problem::new(Exit::Usage, format!("the agent {} was not made {what}", entry.name));
         problem.hint("name the manifest that it is to be made of")
-    })
+    };
+    match (&args.file, entry.resolved.sources.first()) {
+        (Some(file), _) => Ok(file),
+        (None, None) => Err(problem("of a file".to_owned())),
+        // One that came in a bundle names its manifest as it was called where it came from.
+        (None, Some(source)) if source.is_relative() => {
+            Err(problem(format!("here: its {} is not known", source.display())))
+        }
+        (None, Some(source)) => Ok(source),
+    }
 }
 
 /// The changes that its creator made to its manifest, and those that are made now.

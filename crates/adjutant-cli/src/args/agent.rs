@@ -255,9 +255,9 @@ pub(crate) struct Answering {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// What is answered, as `pauses` names it; without it, the only one that waits. With the digest that is told with what
-    /// waits, only if it is still that.
-    #[arg(value_name = "ID[@DIGEST]")]
+    /// What is answered, as `pauses` names it: its session and its id, or its id alone if nothing else waits under that; without
+    /// it, the only one that waits. With the first digits of its digest, only if it is still that.
+    #[arg(value_name = "[SESSION/]ID[@DIGEST]")]
     pub(crate) ids: Vec<String>,
 
     /// The session; without it, every one is looked at.

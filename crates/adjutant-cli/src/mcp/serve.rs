@@ -1,4 +1,4 @@
-//! `adjutant mcp serve`: the agent of a manifest, for clients of the protocol.
+//! `adjutant mcp serve`: the agent of a manifest and its tools, for clients of the protocol.
 
 use std::{path::Path, sync::Arc};
 
@@ -45,7 +45,8 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     };
     let about = if description.is_empty() { format!("Asks the agent {name}.").into() } else { description };
     let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
-    let host = McpHost::new(name.clone()).agent(name, about, agent).journal(Arc::clone(engine.sessions().journal()));
+    let host = McpHost::new(name.clone()).agent(name, about, agent).tools(engine.tools());
+    let host = host.journal(Arc::clone(engine.sessions().journal()));
     let host = host.key_file(key).map_err(failed)?;
     let Some(address) = args.http else {
         host.serve_stdio().await.map_err(failed)?;

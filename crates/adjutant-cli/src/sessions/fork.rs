@@ -7,7 +7,7 @@ use adjutant::{
     toolkit::{ErrorKind, Files, ForkedFiles},
 };
 
-use super::{id, undo::History};
+use super::{id, undo};
 use crate::{
     amount::grouped,
     args::Fork,
@@ -85,7 +85,7 @@ pub(crate) async fn with_files(
     let files = Files::new(named::directory(from)?.ok_or_else(none)?);
     let files = files.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let sessions = store.sessions();
-    let history = History::read(&*store.journal(), &from.log).await?;
+    let history = undo::history(&*store.journal(), &from.log).await?;
     // Without a directory of its own as long as the files are not there: nobody goes on with it in the other one.
     let forked = sessions.fork(&from.log, at, to).await;
     let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;

@@ -39,7 +39,7 @@ use crate::{
     run,
     screen::Screen,
     servers,
-    sessions::{fork, list, undo::History},
+    sessions::{fork, list, undo},
     summary::Took,
     trouble, waits,
 };
@@ -319,14 +319,14 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     /// Puts back what was changed since the last prompt that is not taken back yet, and lets the model know.
     async fn undo(&mut self) -> Result<(), Problem> {
         let (store, files) = (&self.talk.store, &self.job.hands.files);
-        let history = History::read(&*store.journal(), &self.talk.name).await?;
+        let history = undo::history(&*store.journal(), &self.talk.name).await?;
         let Some(at) = history.before(self.talk.undone) else {
             self.screen.tell("nothing is to be put back");
             let uncovered = history.uncovered(Seq(0)).filter(|_| self.talk.undone.is_none());
             uncovered.iter().for_each(|line| self.screen.tell(line));
             return Ok(());
         };
-        let restored = history.restore(store, files, at)?;
+        let restored = undo::restore(&history, store, files, at)?;
         self.talk.undone = Some(at);
         history.uncovered(at).iter().for_each(|line| self.screen.tell(line));
         if restored.is_empty() {

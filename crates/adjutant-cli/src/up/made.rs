@@ -1,8 +1,10 @@
 //! The agents of a directory, made of its manifests.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use adjutant::runtime::{Backend, Entry, Goal, Resolved, Wants};
@@ -58,10 +60,20 @@ pub(super) async fn make(
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     let there = place.entries()?.all;
     let (mut made, mut updated) = (Vec::new(), Vec::new());
+    let mut names = BTreeMap::new();
     for file in files {
         let loaded = create::load(file)?;
+        if let Some(other) = names.insert(Arc::clone(&loaded.manifest.name), file) {
+            return Err(of_one_name(&loaded.manifest.name, other, file));
+        }
         loaded.warnings.iter().for_each(|it| screen.tell(&format!("warning: {}", plain::line(&it.to_string()))));
         let former = there.iter().find(|entry| entry.name == loaded.manifest.name);
+        let source = former.and_then(|entry| entry.resolved.sources.first());
+        if let Some(source) = source
+            .filter(|source| source.canonicalize().is_ok_and(|it| file.canonicalize().is_ok_and(|file| file != it)))
+        {
+            return Err(of_one_name(&loaded.manifest.name, source, file));
+        }
         let overrides = former.map(|entry| entry.resolved.overrides.clone()).unwrap_or_default();
         let resolved = create::resolve(file, overrides)?;
         let is_changed = former.is_none_or(|entry| resolved != *entry.resolved);
@@ -87,7 +99,7 @@ pub(super) async fn make(
         renew(place, entry, resolved, &consent, screen).await?;
     }
     for (file, former, resolved) in made {
-        let name = std::sync::Arc::clone(&resolved.manifest.name);
+        let name = Arc::clone(&resolved.manifest.name);
         if let Some(entry) = former {
             remove(entry, backend).await?;
             screen.tell(&format!("{name}: removed, to be made anew"));
@@ -97,6 +109,13 @@ pub(super) async fn make(
         screen.tell(&format!("{name}: created of {}", file.display()));
     }
     Ok(())
+}
+
+/// The problem that two manifests are for one agent: which one it is made of, nobody could say.
+fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
+    let text = format!("two manifests describe the agent {name}: {} and {}", one.display(), other.display());
+    Problem::new(Exit::Usage, text)
+        .hint("give one of them another `name`; `adjutant agent update NAME FILE` takes another file")
 }
 
 /// Updates an agent whose manifest or files were changed; one that cannot be updated stays as it is.

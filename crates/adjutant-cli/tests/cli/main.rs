@@ -9,6 +9,8 @@ mod command;
 mod failures;
 mod init;
 mod input;
+#[cfg(unix)]
+mod issuer;
 mod manifest;
 #[cfg(unix)]
 mod mcp;

@@ -1,5 +1,8 @@
 //! Servers of the Model Context Protocol: files that mean harm or are wrong, servers that are added, trusted, tried and used.
 
+mod login;
+mod talked;
+
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use adjutant::llm::Script;
@@ -164,7 +167,7 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
 }
 
 /// The manifest that is served.
-const SERVED: &str = "name: helper\ndescription: Knows the birds of this folder.\nmodel: offline/planner\ntoolboxes: [{name: files, root: .}]\n";
+const SERVED: &str = "name: helper\ndescription: Knows the birds of this folder.\nmodel: offline/planner\ntoolboxes: [{name: files, root: .}]\nrules: {ask: [read(a.txt)], deny: [read(b.txt)]}\n";
 
 #[test]
 fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
@@ -179,14 +182,15 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     for line in [
         "server    helper ",
         "revision  2026-07-28",
-        "tools     1",
+        "tools     4",
         "  crew_helper",
+        "  crew_read_file (only reads, may be repeated)",
         ": Knows the birds of this folder.",
     ] {
         assert!(tried.stdout.contains(line), "{line}: {tried:#?}");
     }
     let listed = place.see(&["mcp", "list", "--json"]).events();
-    assert_eq!((&listed[0]["state"], &listed[0]["tools"]), (&json!("up"), &json!(1)), "{listed:#?}");
+    assert_eq!((&listed[0]["state"], &listed[0]["tools"]), (&json!("up"), &json!(4)), "{listed:#?}");
     let call = Script::new().call("crew_helper", json!({"prompt": "What is in this folder?"})).usage(usage());
     let server = serve([call, says("Herons.")]);
     let run = |args: &[&str]| {
@@ -202,6 +206,29 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     let last = String::from_utf8_lossy(&server.requests().last().expect("it was asked").body).into_owned();
     assert!(last.contains("notes.txt"), "the answer of the agent that was served: {last}");
     assert!(Path::new(&place.path("home/.local/share/adjutant/mcp/crew")).is_dir());
+    // Its tools are under its rules: what those ask, the client is asked, and what they deny is done for nobody.
+    let calls = |tool: &str, args: Value| Script::new().call(tool, args).usage(usage());
+    for (path, is_asked, expect) in
+        [("notes.txt", false, "Herons stand."), ("a.txt", true, "Hi"), ("b.txt", false, "is denied")]
+    {
+        place.write("work/a.txt", "Hi\n");
+        let server = serve([calls("crew_read_file", json!({ "path": path })), says("Read.")]);
+        let run = |args: &[&str]| {
+            let mut command = place.command(args);
+            command.envs(Vendor::Anthropic.variables(&server)).env("ADJUTANT_MODEL", Vendor::Anthropic.model());
+            seen(command)
+        };
+        let waits = run(&["run", "Read.", "--session", path, "--retries", "0"]);
+        assert_eq!(waits.code, Some(5), "{path}: {waits:#?}");
+        let mut seen = run(&["resume", path, "--approve", "--retries", "0"]);
+        if is_asked {
+            assert!(seen.code == Some(5) && seen.stderr.contains("rule `ask read(a.txt)`"), "{path}: {seen:#?}");
+            seen = run(&["resume", path, "--answer", "main/c1_0_0/ask-0-0={}", "--retries", "0"]);
+        }
+        assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "Read.\n"), "{path}: {seen:#?}");
+        let last = String::from_utf8_lossy(&server.requests().last().expect("it was asked").body).into_owned();
+        assert!(last.contains(expect), "{path}: {last}");
+    }
     let untrusted = place.file().replace("\"read\": [],", "").replace("adjutant.yaml", "./adjutant.yaml");
     place.write("work/.mcp.json", &untrusted);
     let server = serve([says("Nothing.")]);

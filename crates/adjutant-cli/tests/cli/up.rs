@@ -215,7 +215,7 @@ fn process_that_is_frozen_or_killed_is_told_so_and_begun_again() {
     drop(up);
     signal("-STOP", &process(&project));
     let told = project.done(&["agent", "status", "ada"]);
-    assert_eq!(told, "failed (frozen): its process does not answer\n");
+    assert_eq!(told, "failed (frozen): its process was stopped by a signal\n");
     signal("-CONT", &process(&project));
     assert_eq!(project.done(&["agent", "status", "ada"]), "ready\n");
 }

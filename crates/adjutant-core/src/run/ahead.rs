@@ -179,12 +179,15 @@ impl<'a> WaitView<'a> {
         current.limits.deadline_ms.is_some_and(|deadline| deadline <= at_ms)
     }
 
-    /// Returns what a run that parks waits for, and until when.
-    pub fn parked(self) -> Work {
+    /// Returns what a run that parks now waits for, and until when: a time that has come is none while something else must be
+    /// answered.
+    pub fn parked(self, now_ms: u64) -> Work {
         let asked = || self.run.asked().map(|asked| &asked.pause);
         let limits = self.run.current.as_ref().map(|current| &current.limits);
         let deadline = limits.filter(|limits| limits.parked_counts).and_then(|limits| limits.deadline_ms);
-        let until_ms = asked().filter_map(|pause| pause.deadline_ms).chain(deadline).min();
+        let goes_on = self.is_late(now_ms) || self.mismatch(&[], now_ms).is_none();
+        let times = asked().filter_map(|pause| pause.deadline_ms).chain(deadline);
+        let until_ms = times.filter(|at| goes_on || *at > now_ms).min();
         let words = asked().map(|pause| first_line(&pause.ask.prompt)).collect::<Vec<_>>().join("; ");
         Work::Parked { on: words.chars().take(MAX_PARKED_ON).collect::<String>().into(), until_ms }
     }

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 
 use adjutant_llm::{CallId, ThreadId, ToolName};
 use adjutant_tool::Replay;
+use serde::Serialize;
 
 use super::{CallSlot, Current, Run, StepState, Working};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// Something that would be done again, or that waits, if a run went on from where its log ends.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ResumeItem {
     /// The conversation that it belongs to.
@@ -23,7 +24,8 @@ pub struct ResumeItem {
 }
 
 /// An action that would be done again, or a wait.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResumeAction {
     /// The turn is prepared again: toolboxes, effects and hooks are asked once more.
@@ -64,7 +66,8 @@ pub enum ResumeAction {
 }
 
 /// The fate of a call without a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "fate", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallFate {
     /// It has begun, and runs again with the same key.

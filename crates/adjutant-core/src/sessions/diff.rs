@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::Fuse};
+use serde::Serialize;
 
 use super::{
     Sessions,
@@ -18,14 +19,15 @@ use crate::{
 const MAX_LINES: usize = 40;
 
 /// The differences of two sessions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Diff {
     /// The number of records that both begin with; the times of records do not count.
     pub shared: u64,
     /// The number of records that each has behind those.
     pub beyond: [u64; 2],
-    /// The first record behind those, of each; none where a session has ended.
+    /// The first record behind those, of each; none where a session has ended. Not in JSON: it may be large.
+    #[serde(skip)]
     pub first: [Option<Arc<Stamped>>; 2],
     /// The fields in which these two differ, at most 50.
     pub fields: Vec<Field>,
@@ -34,7 +36,7 @@ pub struct Diff {
 }
 
 /// The records of two sessions at the same place, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DiffLine {
     /// The place.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::short;
@@ -13,7 +14,7 @@ const MAX_FIELDS: usize = 50;
 const MAX_CHARS: usize = 120;
 
 /// A field in which two records differ.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Field {
     /// The field: a JSON pointer from the stored record, as in `/record/replied/reply/blocks/0/text`.

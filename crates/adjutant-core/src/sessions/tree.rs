@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::{Sessions, half};
 use crate::journal::{JournalError, JournalErrorKind, LogId, LogInfo, LogQuery};
 
@@ -13,12 +15,13 @@ const MAX_ANCESTORS: usize = 1_000;
 const PAGE: usize = 500;
 
 /// The sessions that a session was forked from, and those that were forked from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionTree {
     /// The sessions that it was forked from, the oldest first.
     pub ancestors: Vec<LogInfo>,
     /// The session that the oldest of them was forked from, if it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<LogId>,
     /// The session itself, and behind each session those that were forked from it.
     pub branches: Vec<Branch>,
@@ -27,7 +30,7 @@ pub struct SessionTree {
 }
 
 /// A session in a tree. Its labels, its end and where it was forked stand in `info`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Branch {
     /// The number of forks between it and the session that was asked for.

@@ -7,13 +7,16 @@ use tracing::Level;
 use super::{semconv, spans::int};
 use crate::Usage;
 
-/// The target of the events. Their fields begin with `monotonic_counter.` and `histogram.`; the level is debug.
+/// The target of the events. Their fields begin with `monotonic_counter.`, `histogram.` and `gauge.`; the level is debug.
 pub const METRICS_TARGET: &str = "adjutant::metrics";
 
 /// The unit of a metric of ours; events cannot tell it. `None` for those of others.
 ///
 /// Source: open-telemetry/semantic-conventions-genai, `docs/gen-ai/client-inference.md` (2026); units by UCUM.
 pub fn unit_of(metric: &str) -> Option<&'static str> {
+    if let Some(name) = metric.strip_prefix("adjutant.fleet.") {
+        return Some(if name == "oldest_due" { "s" } else { "{session}" });
+    }
     let name = metric.strip_prefix("gen_ai.client.inference.")?;
     if name.starts_with("usage.") { Some("{token}") } else { Some("s") }
 }

@@ -198,8 +198,24 @@ async fn task_is_stopped_when_its_call_is() {
 #[tokio::test(start_paused = true)]
 async fn answers_are_told_in_the_words_of_the_protocol() {
     let url = json!({"method": "elicitation/create", "params": {"mode": "url", "message": "Sign in", "url": "https://x.example/in"}});
+    let mut defaults = form("Who?");
+    defaults["params"]["requestedSchema"]["properties"] = json!({
+        "name": {"type": "string", "default": "Bo"}, "count": {"type": "integer", "default": 2},
+        "size": {"type": "string", "enum": ["m", "l"], "default": "m"}, "sure": {"type": "boolean"},
+    });
     let table = [
         (form("Who?"), Answer::give(json!({"name": "x"})), r#"{"action":"accept","content":{"name":"x"}}"#),
+        (
+            defaults.clone(),
+            Answer::give(json!({"size": "l"})),
+            r#"{"action":"accept","content":{"size":"l","name":"Bo","count":2}}"#,
+        ),
+        (
+            defaults.clone(),
+            Answer::give(json!({})),
+            r#"{"action":"accept","content":{"name":"Bo","count":2,"size":"m"}}"#,
+        ),
+        (defaults, Answer::Expired, r#"{"action":"cancel"}"#),
         (form("Who?"), Answer::Decline { message: None }, r#"{"action":"decline"}"#),
         (form("Who?"), Answer::Expired, r#"{"action":"cancel"}"#),
         (url.clone(), Answer::approve(), r#"{"action":"accept"}"#),

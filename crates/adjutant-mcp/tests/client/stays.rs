@@ -147,13 +147,14 @@ async fn tools_stay_listed_and_calls_wait_while_the_server_is_down() {
 #[tokio::test(start_paused = true)]
 async fn server_that_never_came_up_is_a_warning_and_is_tried_again() {
     let tries = Arc::new(AtomicUsize::new(0));
-    let server = {
+    let begins_after = |starts: usize| {
         let tries = Arc::clone(&tries);
         server(move |connection, message: &Value| {
             tries.store(connection + 1, Ordering::Relaxed);
-            if connection < 3 { vec![Act::Die] } else { usual(Speaks::Old, message, &[tool("a")]) }
+            if connection < starts { vec![Act::Die] } else { usual(Speaks::Old, message, &[tool("a")]) }
         })
     };
+    let server = begins_after(3);
     let set = resolve(&server).await;
     let expect =
         "MCP server \"s\": it closed the connection before it said which revision it speaks; it is tried again";
@@ -161,4 +162,7 @@ async fn server_that_never_came_up_is_a_warning_and_is_tried_again() {
     assert!(is_same(&set, &resolve(&server).await), "it does not wait");
     server.ready().await.expect("it comes up within 30 s");
     assert_eq!((names(&resolve(&server).await), tries.load(Ordering::Relaxed)), (vec!["s_a"], 4));
+    // One that is just being begun again is waited for.
+    let soon = begins_after(2);
+    assert_eq!((names(&resolve(&soon).await), warnings(&resolve(&soon).await)), (vec!["s_a"], vec![]));
 }

@@ -11,11 +11,11 @@ use std::{
 };
 
 use adjutant_mcp::{ErrorKind, HttpConfig, Login, LoginOptions, McpServer, Revision, ServerConfig, Tokens, Transport};
-use adjutant_tool::{CallContext, Identity, Toolbox};
+use adjutant_tool::{Answer, AskKind, CallContext, Entered, Identity, Reentry, Toolbox, Toolset};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::stage::{Stage, asks};
+use crate::stage::{Change, Stage, asks};
 
 /// What a server is good for: the text of a call of its tool, or why it cannot be reached.
 async fn used(config: HttpConfig) -> Result<String, (ErrorKind, String)> {
@@ -169,6 +169,61 @@ async fn scopes_that_a_call_needed_are_asked_for_by_the_next_sign_in() {
     assert!(said.contains("more scopes") && said.contains("adjutant mcp login stage"), "{said}");
     let login = Login::begin("stage", &stage.config(), LoginOptions::default()).await.expect("it begins");
     assert_eq!(asks(login.url(), "scope"), "read write");
+}
+
+/// A server and its tools, as another process has them.
+async fn begun(config: HttpConfig) -> (McpServer, Toolset) {
+    let mut config = ServerConfig::new(config);
+    config.revision = Revision::V2026_07_28;
+    let server = McpServer::new("stage", config).expect("it can be meant");
+    let tools = server.resolve(&Identity::root("s".into(), "s", "s")).await.expect("it never fails");
+    (server, tools)
+}
+
+#[tokio::test]
+async fn call_that_is_refused_for_want_of_a_token_waits_until_somebody_has_signed_in() {
+    let hint = "adjutant mcp login stage";
+    let want: [(&str, Change); 2] = [
+        ("a token that is not there", |ways, _| {
+            ways.good.clear();
+            ways.refresh.clear();
+        }),
+        ("more scopes than its token has", |ways, _| ways.needs = Some("write")),
+    ];
+    // Where the process ends between the refusal and the answer, and where it stays.
+    for ((words, change), is_other) in want.into_iter().flat_map(|want| [(want, false), (want, true)]) {
+        let stage = signed_in(3_600).await;
+        let (mut server, mut set) = begun(stage.config()).await;
+        stage.change(change);
+        let call = Reentry::default();
+        let body = |set: &Toolset| {
+            let tool = set.iter().next().expect("a tool").clone();
+            move |cx| async move { Ok(tool.call(json!({}), cx).await?.text()) }
+        };
+        let Entered::Waiting(asks) = call.enter(body(&set)).await else { panic!("{words}: it does not wait") };
+        let [(key, ask)] = &asks[..] else { panic!("{words}: {asks:?}") };
+        assert_eq!((ask.kind, &ask.data["mcp"]["command"]), (AskKind::Authorisation, &json!(hint)), "{words}");
+        assert!(ask.prompt.contains(words) && ask.prompt.contains(hint), "{}", ask.prompt);
+        // Somebody who says so and has not is asked once more.
+        call.answer(key, Answer::approve()).expect("it fits");
+        let Entered::Waiting(asks) = call.enter(body(&set)).await else { panic!("{words}: it does not wait again") };
+        let key = asks[0].0.clone();
+        stage.change(|ways, _| ways.needs = None);
+        stage.sign_in(LoginOptions::default()).await.expect("it is signed in");
+        if is_other {
+            (server, set) = begun(stage.config()).await;
+        }
+        call.answer(&key, Answer::approve()).expect("it fits");
+        let Entered::Ended(text) = call.enter(body(&set)).await else { panic!("{words}: it does not end") };
+        assert_eq!(text, "seen", "{words}");
+        let denied = Reentry::default();
+        stage.change(change);
+        let Entered::Waiting(asks) = denied.enter(body(&set)).await else { panic!("{words}: it does not wait") };
+        denied.answer(&asks[0].0, Answer::deny("not now")).expect("it fits");
+        let Entered::Ended(text) = denied.enter(body(&set)).await else { panic!("{words}: it does not end") };
+        assert!(text.contains(words) && text.contains(hint), "{text}");
+        drop(server);
+    }
 }
 
 #[tokio::test]

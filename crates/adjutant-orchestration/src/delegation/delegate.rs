@@ -1,6 +1,6 @@
 //! The tool `delegate`: several tasks at once, each to an agent of its own, results in the order of the tasks.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use adjutant_agent::Spawn;
 use adjutant_llm::CallResult;
@@ -13,8 +13,8 @@ use super::{
     DelegationLevel, DelegationShared, MAX_SHOWN_BYTES, TIMEOUT,
     agents::is_self,
     delegated_task::DelegatedTask,
-    interactive,
-    plan::{TaskOrder, plan},
+    interactive, placed,
+    plan::{TaskOrder, plan, settled},
 };
 
 /// How many tasks one call may hold.
@@ -78,12 +78,23 @@ async fn delegate(
     let spawn = cx.get::<dyn Spawn>();
     let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
+    let loan = Mutex::new(None);
+    // What is held or asked while it works needs the agent that delegates beside it, and so do others of its call: what is
+    // lent is not left for them.
+    let stays = |order: &TaskOrder| order.may_ask() || (order.task_id.is_some() && shared.board.is_some());
+    let lent = match &shared.placement {
+        Some(_) if !orders.iter().any(stays) => {
+            Some(settled(cx, "placed", |_| placed::lend(cx, orders.len(), &loan)).await)
+        }
+        _ => None,
+    };
     let tasks: Vec<DelegatedTask> = orders
         .into_iter()
         .zip(&planned)
         .enumerate()
         .map(|(at, (order, planned))| DelegatedTask {
             at,
+            lent: lent.clone(),
             cx: cx.clone(),
             shared: Arc::clone(shared),
             place: place.clone(),

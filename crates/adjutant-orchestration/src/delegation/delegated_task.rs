@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{RunResult, Spawn};
+use adjutant_agent::{Caps, RunResult, Spawn};
 use adjutant_llm::ThreadId;
 use adjutant_tool::{CallContext, Cancel, Progress, ToolError};
 use serde_json::json;
@@ -25,6 +25,8 @@ const MAX_PROGRESS_CHARS: usize = 500;
 pub(super) struct DelegatedTask {
     /// Its place among the tasks of the call.
     pub(super) at: usize,
+    /// What it may use of what the call was lent, if it works in a session of its own.
+    pub(super) lent: Option<Result<Caps, ToolError>>,
     pub(super) cx: CallContext,
     pub(super) shared: Arc<DelegationShared>,
     pub(super) place: DelegationLevel,

@@ -43,6 +43,9 @@ impl TaskRun<'_> {
 
     async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<DelegatedEnd, ToolError> {
         let DelegatedTask { shared, place, order, .. } = self.task;
+        if let (Some(placement), Some(_)) = (&shared.placement, &self.task.lent) {
+            return Ok(DelegatedEnd::Ran(Box::new(self.elsewhere(placement).await)));
+        }
         let mut held = std::pin::pin!(hold(guard, self.task.line.as_deref()));
         let cancel = self.task.cancel();
         let mut spawned = shared.registry.spawn_as(&self.turn.config, &self.turn.instance)?;
@@ -72,14 +75,14 @@ impl TaskRun<'_> {
     }
 
     /// The key of the child: the place of the task, and how many had it before.
-    fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         match self.turn.peers {
             0 => self.task.at.to_string(),
             peers => format!("{}.{peers}", self.task.at),
         }
     }
 
-    fn brief(&self) -> Brief<'_> {
+    pub(super) fn brief(&self) -> Brief<'_> {
         Brief {
             from: &self.task.cx.who.thread,
             context: &self.task.order.context,

@@ -106,6 +106,16 @@ impl HandoffChainRun {
         }
     }
 
+    /// Leaves the conversation as it is, as the end of the program would: nothing is closed, and it can be resumed.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn leave(self) {
+        if let State::Running(running) = self.state {
+            running.detach().abort();
+        }
+    }
+
     /// What stops whoever is at work, or queues messages for it; none between two runs.
     pub fn running(&self) -> Option<&Running> {
         match &self.state {

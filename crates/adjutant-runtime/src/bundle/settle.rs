@@ -12,7 +12,7 @@ use crate::{
     manifest::{Manifest, SandboxSpec, ServerSpec, ToolboxChoice, needs, with_fields},
     provenance::{FileKind, PinnedFile, pin_program},
     trust::{Reach, reach},
-    workspace::{AgentFile, Prepared, is_carried},
+    workspace::{AgentFile, Prepared, is_carried, is_same},
 };
 
 /// Gives the agent its new id and its name, puts in what is another thing here, and sees that nothing else in it points out of
@@ -28,6 +28,11 @@ pub(super) fn settle(folder: &Path, id: Uuid, name: &str, options: &ImportOption
     let mut made: Prepared = read_json(&prepared).map_err(|error| {
         Error::new(ErrorKind::Invalid, "prepared.json holds no manifest that can be read").with_source(error)
     })?;
+    let told = read_json::<AgentFile>(&agent).ok();
+    if told.is_some_and(|it| !is_same(&it.resolved.manifest, &made.resolved.manifest)) {
+        let text = "prepared.json is not what agent.json tells: the file was changed after it was written";
+        return Err(Error::new(ErrorKind::Invalid, text));
+    }
     let manifest = &mut made.resolved.manifest;
     manifest.check_version().map_err(|error| Error::new(ErrorKind::Invalid, error.message()))?;
     if let Some(problem) = reach(manifest).into_iter().find_map(|it| outside(it, options.root.is_some())) {

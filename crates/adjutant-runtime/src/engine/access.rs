@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, HookContext, Verdict, points::BeforeTool};
-use adjutant_tool::{Ask, Guard, ToolSpec};
+use adjutant_tool::{Ask, Guard, ToolSpec, Toolbox};
 use adjutant_toolkit::{Decision, Rules};
 use serde_json::json;
 
@@ -13,17 +13,18 @@ use crate::{
     manifest::{Access, AgentSpec, Approval, PREFIXED},
 };
 
-/// The tool by which an agent says that its task is done: what is said of all tools does not mean it.
-const COMPLETE: &str = "task_complete";
+/// The tools that what is said of all tools does not mean: an agent says by the one that its task is done, and finds others by the
+/// other, which does nothing else.
+const MEANT: [&str; 2] = ["task_complete", "find_tools"];
 
 /// Returns the decision on the calls of a tool, and the text that goes with it.
 fn of<'a>(access: &'a Access, tool: &str) -> (Approval, Option<&'a Arc<str>>) {
     let rule = access.rules.iter().find(|rule| any_fits(&rule.tools, tool));
     match rule {
-        Some(rule) if tool != COMPLETE || rule.tools.iter().any(|name| &**name == COMPLETE) => {
+        Some(rule) if !MEANT.contains(&tool) || rule.tools.iter().any(|name| **name == *tool) => {
             (rule.then, rule.say.as_ref())
         }
-        _ if tool == COMPLETE => (Approval::Allow, None),
+        _ if MEANT.contains(&tool) => (Approval::Allow, None),
         _ => (access.default.unwrap_or(Approval::Allow), None),
     }
 }
@@ -45,14 +46,29 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
             };
             async move { verdict }
         })
-        .approve_when(move |spec, _| match of(&asks, &spec.name().0) {
-            (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
-            (Approval::Ask, None) => {
-                let remarks = spec.remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
-                Some(Ask::approval(format!("May {:?}{remarks} run with these arguments?", spec.name().as_str())))
-            }
-            _ => None,
-        })
+        .approve_when(move |spec, _| asked(&asks, spec))
+}
+
+/// Tools for whoever calls them in the place of the agent: those that it may not call are not there, the others ask as they ask it.
+pub(super) fn over(tools: impl Toolbox + 'static, access: &Access, rules: Option<&Rules>) -> Arc<dyn Toolbox> {
+    let (denies, asks) = (access.clone(), access.clone());
+    let tools = tools.filter(move |_, spec| of(&denies, &spec.name().0).0 != Approval::Deny);
+    let tools = tools.confirm_when(move |spec, _| asked(&asks, spec));
+    match rules {
+        Some(rules) => Arc::new(rules.over(tools)),
+        None => Arc::new(tools),
+    }
+}
+
+fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
+    match of(access, &spec.name().0) {
+        (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
+        (Approval::Ask, None) => {
+            let remarks = spec.remarks().map(|remarks| format!(" ({remarks})")).unwrap_or_default();
+            Some(Ask::approval(format!("May {:?}{remarks} run with these arguments?", spec.name().as_str())))
+        }
+        _ => None,
+    }
 }
 
 /// The rules of an agent, for the folder of its files. Whoever acts, and has none written, is asked about it.
@@ -82,9 +98,9 @@ pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>
 /// The agent, with rules about what its own calls do. Agents under it have theirs.
 pub(super) fn install_rules(agent: Agent, name: &Arc<str>, rules: &Rules) -> Agent {
     let (denies, asks, own) = (rules.clone(), rules.clone(), Arc::clone(name));
-    let names_complete = rules.rules().iter().any(|rule| rule.to_string().contains(&format!(" {COMPLETE}")));
-    // What is said of all tools does not mean it.
-    let is_free = move |tool: &str| tool == COMPLETE && !names_complete;
+    let named = MEANT.map(|tool| rules.rules().iter().any(|rule| rule.to_string().contains(&format!(" {tool}"))));
+    // What is said of all tools does not mean them.
+    let is_free = move |tool: &str| MEANT.iter().zip(named).any(|(meant, is_named)| *meant == tool && !is_named);
     agent
         .on(move |cx: HookContext, point: BeforeTool| {
             let spec = ToolSpec { replay: point.replay, ..ToolSpec::new(point.call.name.clone(), "", json!({})) };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Caps, Timeout};
+use adjutant_agent::{Agent, Caps, Timeout, effects::Catalogue};
 use adjutant_orchestration::{Background, BackgroundOptions, team::Team};
 use adjutant_tool::Toolbox;
 
@@ -42,19 +42,26 @@ impl Agents {
     pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
         let tooling = &self.tooling;
         let place = AgentPosition { caps: bounds::caps(&tooling.manifest.budget), ..AgentPosition::default() };
-        let mut agent = self.agent(member, &place);
-        if let (None, Some(model)) = (&member.model, &entry.model) {
-            agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
-        }
-        agent = agent.world(Arc::clone(&tooling.world)).journal(tooling.store.journal());
-        if let Some(durability) = tooling.manifest.sessions.durability {
-            agent = agent.durability(lasting(durability));
-        }
+        let mut agent = self.alone(self.agent(member, &place), member);
         if let Some(memories) = &tooling.memories {
             agent = agent.effect(memories.recall());
             if let (Some(when), Some(model)) = (tooling.extraction(), &entry.model) {
                 agent = agent.middleware(memories.clone().model(Arc::clone(model)).extract(when));
             }
+        }
+        agent
+    }
+
+    /// The agent in a session of its own; without a model it has that of the agent that prompts go to.
+    pub(super) fn alone(self: &Arc<Self>, mut agent: Agent, member: &Member) -> Agent {
+        let tooling = &self.tooling;
+        let first = super::entry(&tooling.manifest).ok().and_then(|spec| self.member(&spec.name));
+        if let (None, Some(model)) = (&member.model, first.and_then(|first| first.model.as_ref())) {
+            agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
+        }
+        agent = agent.world(Arc::clone(&tooling.world)).journal(tooling.store.journal());
+        if let Some(durability) = tooling.manifest.sessions.durability {
+            agent = agent.durability(lasting(durability));
         }
         let agents = Arc::clone(self);
         // The factories of agents below hold all of them weakly; whoever holds this agent keeps them.
@@ -106,9 +113,14 @@ impl Agents {
     /// The agent with its toolboxes.
     fn equipped(self: &Arc<Self>, mut agent: Agent, member: &Arc<Member>, place: &AgentPosition<'_>) -> Agent {
         let is_coordinator = member.spec.team.as_ref().is_some_and(|team| team.coordinator) && place.may_open(member);
+        let mut servers = None;
         for piece in &member.toolboxes {
             agent = match piece {
                 Piece::Toolbox(toolbox) => agent.toolbox(Arc::clone(toolbox)),
+                Piece::Server(toolbox) => {
+                    servers = Some(servers.unwrap_or_else(Catalogue::default).toolbox(Arc::clone(toolbox)));
+                    agent
+                }
                 // The team gives it to the lead too.
                 Piece::Board(_) if is_coordinator => agent,
                 Piece::Board(toolbox) => agent.toolbox(Arc::clone(toolbox)),
@@ -117,7 +129,10 @@ impl Agents {
                 Piece::Background(_) => agent,
             };
         }
-        agent
+        match servers {
+            Some(servers) => agent.effect(servers),
+            None => agent,
+        }
     }
 
     /// The agent with the tools to launch others.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use adjutant_agent::Agent;
+use adjutant_agent::{Agent, ChildRole, LogInfo};
 use adjutant_orchestration::{Delegation, HandoffChain, HandoffTarget, Registry};
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind},
-    manifest::AgentSpec,
+    manifest::{AgentSpec, DelegationPlace},
     prompt::Lead,
 };
 
@@ -40,6 +40,13 @@ impl Agents {
         let members: BTreeMap<_, _> =
             members.into_iter().map(|member| (Arc::clone(&member.spec.name), Arc::new(member))).collect();
         check(&members)?;
+        let placed = members.values().find(|member| member.spec.delegation.on == DelegationPlace::Fleet);
+        if let Some(member) = placed.filter(|_| tooling.placement.is_none()) {
+            let name = &member.spec.name;
+            let message =
+                format!("the agent {name} gives tasks `on: fleet`, and no fleet runs it; hint: adjutant worker");
+            return Err(Error::new(ErrorKind::Config, message));
+        }
         let all: Set = members.keys().cloned().collect();
         let giving = members.values().filter(|member| member.spec.delegation.depth > 0);
         let sets: BTreeSet<Set> = giving.map(|member| set_of(&member.spec, &all)).collect();
@@ -87,6 +94,22 @@ impl Agents {
             .map_err(|error| Error::new(ErrorKind::Config, "the conversation cannot be handed over").with_source(error))
     }
 
+    /// The agent of a session that it was ordered in; `None` if the session is no child.
+    ///
+    /// # Errors
+    /// `Config` if there is no such agent.
+    pub(super) fn child(self: &Arc<Self>, info: &LogInfo) -> Option<Result<Agent, Error>> {
+        let role = ChildRole::of(info)?;
+        let registry = Registry::new();
+        if let Some(member) = self.member(&role.agent) {
+            let place = AgentPosition { left: Some(role.levels), ..AgentPosition::default() };
+            let agent = self.alone(self.agent(member, &place), member);
+            registry.register(member.profile(0), move || agent.clone());
+        }
+        let made = Delegation::new(registry).child(info)?;
+        Some(made.map_err(|error| Error::new(ErrorKind::Config, "the manifest has no such agent").with_source(error)))
+    }
+
     /// The agent with the tools to give tasks to others, as deep as it may.
     pub(super) fn delegating(self: &Arc<Self>, agent: Agent, member: &Member, place: &AgentPosition<'_>) -> Agent {
         let spec = &member.spec;
@@ -96,6 +119,9 @@ impl Agents {
         }
         let registry = self.registry(spec, depth);
         let mut delegation = Delegation::new(registry).max_depth(depth).max_handoffs(spec.delegation.handoffs);
+        if let (DelegationPlace::Fleet, Some(placement)) = (spec.delegation.on, &self.tooling.placement) {
+            delegation = delegation.on(Arc::clone(placement));
+        }
         if let Some(board) = &self.tooling.board {
             delegation = delegation.board(board.clone());
         }

@@ -1,8 +1,12 @@
 //! An engine in the making: what is resolved, and what an application gives beside it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use adjutant_agent::{Middleware, Sessions};
+use adjutant_agent::{Middleware, Placement, Sessions};
 use adjutant_llm::{Model, SystemWorld, World};
 use adjutant_providers::{Origin, Provider};
 use adjutant_skills::Skills;
@@ -27,7 +31,7 @@ use crate::{
     manifest::ModelChoice,
     peers,
     process_tool::ProgramHolder,
-    prompt::{Asked, Calls, LocalPrompter, SessionTable},
+    prompt::{Asked, Calls, Glances, LocalPrompter, SessionTable},
 };
 
 /// An engine in the making.
@@ -43,6 +47,8 @@ pub struct EngineBuilder {
     store: Option<Store>,
     skills: Option<Skills>,
     holder: Option<ProgramHolder>,
+    many: BTreeSet<Arc<str>>,
+    placement: Option<Arc<dyn Placement>>,
 }
 
 impl EngineBuilder {
@@ -58,6 +64,8 @@ impl EngineBuilder {
             store: None,
             skills: None,
             holder: None,
+            many: BTreeSet::new(),
+            placement: None,
         }
     }
 
@@ -110,10 +118,25 @@ impl EngineBuilder {
         Self { holder: Some(ProgramHolder(sandbox)), ..self }
     }
 
+    /// Sets where agents work whose tasks are given `on: fleet`: without it, a manifest that says so is refused.
+    ///
+    /// Whoever drives the sessions of these agents makes them with [`Engine::child`].
+    pub fn placement(self, placement: impl Placement + 'static) -> Self {
+        Self { placement: Some(Arc::new(placement)), ..self }
+    }
+
     /// Adds a toolbox that the manifest may name, in the place of one of that name.
     pub fn toolbox(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
         self.parts = self.parts.toolbox(name, toolbox);
         self
+    }
+
+    /// Adds a toolbox as [`toolbox`](Self::toolbox) does, whose tools may be too many to be listed: an agent finds them by the tool
+    /// `find_tools` then, as those of a manifest's servers.
+    pub fn server(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
+        let name = name.into();
+        self.many.insert(Arc::clone(&name));
+        self.toolbox(name, toolbox)
     }
 
     /// Adds a middleware that the manifest may name, in the place of one of that name: `logger`, `recovery`.
@@ -160,42 +183,32 @@ impl EngineBuilder {
             None => Models::of(manifest, &credentials, providers, Arc::clone(&world), self.origin)?,
         };
         let mut models = chosen_from.given(models);
-        let has_peers = !manifest.peers.is_empty();
-        let peers = has_peers.then(|| peers::toolbox(manifest, &workspace, &credentials, &world)).transpose()?;
+        let peers = (!manifest.peers.is_empty()).then(|| peers::toolbox(manifest, &workspace, &credentials, &world));
         let servers = servers(manifest, &workspace, &credentials, self.holder.as_ref())?;
         let given = Given {
             servers,
+            many: self.many,
             workspace: workspace.clone(),
             world: Arc::clone(&world),
             effects,
             toolboxes,
-            peers,
+            peers: peers.transpose()?,
             middleware,
             skills: self.skills,
             holder: self.holder,
+            placement: self.placement,
             // A variable of a server may be any word.
             secrets: credentials.iter().map(|(_, value)| value).filter(|it| it.len() >= 6).map(Arc::from).collect(),
         };
         let tooling = Tooling::new(manifest, store, given)?;
-        let mut members = Vec::with_capacity(manifest.agents.len());
-        for agent in &manifest.agents {
-            if members.iter().any(|known: &Member| known.spec.name == agent.name) {
-                return Err(Error::new(ErrorKind::Config, format!("two agents have the name {:?}", agent.name)));
-            }
-            let mut member = Member::new(agent, &tooling, &mut models).await?;
-            if agent.name == first.name && member.model.is_none() {
-                let offered = models.offered().await?.model.info().id.as_str().into();
-                member.model = Some(models.chosen(&ModelChoice::Name(offered))?);
-            }
-            members.push(member);
-        }
-        let usual = members.iter().find(|it| it.spec.name == first.name).and_then(|it| it.model.clone());
-        members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), &mut models))?;
+        let members = members(manifest, &first.name, &tooling, &mut models).await?;
         let rules = members.iter().filter_map(|it| Some((Arc::clone(&it.spec.name), it.rules.clone()?))).collect();
+        let (models, due) = (Mutex::new(models), tooling.store.due_work().ok());
         let (lasts, sessions) = (tooling.store.lasts(), Sessions::new(tooling.store.journal()).world(world));
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
         let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
+        let (tools, options) = (lead.offered(), lead.options.clone());
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
         let forgetful = Arc::clone(&leads);
@@ -209,8 +222,11 @@ impl EngineBuilder {
             }),
             forget: Box::new(move |session| forgetful.forget(session)),
             model,
-            options: lead.options.clone(),
+            models: Box::new(move |name| named(&models, name)),
+            options,
             sessions,
+            due,
+            glances: Glances::default(),
             default_session,
             name: Arc::clone(&manifest.name),
             lasts,
@@ -219,7 +235,7 @@ impl EngineBuilder {
             rules,
             kept_rules: KeptRules::of(&workspace),
         });
-        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
+        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter, tools, agents })
     }
 
     /// True if anything is kept, read or run in the workspace.
@@ -231,6 +247,36 @@ impl EngineBuilder {
             || !manifest.process_tools.is_empty()
             || !manifest.mcp.servers.is_empty()
     }
+}
+
+/// All agents of a manifest, with models to search by.
+async fn members(
+    manifest: &Manifest,
+    first: &str,
+    tooling: &Tooling,
+    models: &mut Models,
+) -> Result<Vec<Member>, Error> {
+    let mut members = Vec::with_capacity(manifest.agents.len());
+    for agent in &manifest.agents {
+        if members.iter().any(|known: &Member| known.spec.name == agent.name) {
+            return Err(Error::new(ErrorKind::Config, format!("two agents have the name {:?}", agent.name)));
+        }
+        let mut member = Member::new(agent, tooling, models).await?;
+        if *agent.name == *first && member.model.is_none() {
+            let offered = models.offered().await?.model.info().id.as_str().into();
+            member.model = Some(models.chosen(&ModelChoice::Name(offered))?);
+        }
+        members.push(member);
+    }
+    let usual = members.iter().find(|it| *it.spec.name == *first).and_then(|it| it.model.clone());
+    members.iter_mut().try_for_each(|member| member.search(usual.as_ref(), models))?;
+    Ok(members)
+}
+
+/// The model of a name, for a run that goes on with another one.
+fn named(models: &Mutex<Models>, name: &str) -> Result<Arc<dyn Model>, Error> {
+    let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+    models.chosen(&ModelChoice::Name(name.into()))
 }
 
 /// The servers of a manifest, as toolboxes.

@@ -11,7 +11,7 @@ use adjutant_context::Compact;
 use adjutant_llm::{Model, Options};
 use adjutant_orchestration::{Profile, Reflections};
 use adjutant_skills::Skills;
-use adjutant_tool::Tools;
+use adjutant_tool::{Composite, Toolbox, Tools};
 use adjutant_toolkit::Rules;
 use serde_json::Value;
 
@@ -119,6 +119,24 @@ impl Member {
             }
         }
         Ok(())
+    }
+
+    /// Its own tools, under its rules, for others than itself; none of those that stand on its runs and on agents under it.
+    pub(super) fn offered(&self) -> Arc<dyn Toolbox> {
+        let mut all = Composite::new(Arc::clone(&self.spec.name));
+        for piece in &self.toolboxes {
+            all = match piece {
+                Piece::Toolbox(toolbox) | Piece::Server(toolbox) | Piece::Board(toolbox) => {
+                    all.toolbox(Arc::clone(toolbox))
+                }
+                Piece::Notes(notes) => all.toolbox(notes.toolbox()),
+                Piece::Background(_) => all,
+            };
+        }
+        if let Some(tools) = &self.tools {
+            all = all.toolbox(tools.clone());
+        }
+        access::over(all, &self.spec.access, self.rules.as_ref())
     }
 
     /// Returns the time that a run of it may take.

@@ -7,8 +7,9 @@ use super::Engine;
 use crate::{
     error::Error,
     prompt::{
-        Control, EventStream, ForkRequest, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
-        PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest,
+        Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
+        PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionsRequest, UndoRequest,
+        Undone,
     },
 };
 
@@ -43,5 +44,7 @@ impl Prompter for Engine {
         attach<'session>(session: Option<&'session str>, after: Option<u64>) -> EventStream;
         fork<'session>(session: Option<&'session str>, request: ForkRequest) -> SessionInfo;
         delete<'session>(session: &'session str) -> ();
+        look<'session>(session: Option<&'session str>, look: Look) -> Value;
+        undo<'session>(session: Option<&'session str>, request: UndoRequest) -> Undone;
     }
 }

@@ -25,6 +25,8 @@ use crate::{
 pub(super) enum Piece {
     /// Its tools.
     Toolbox(Arc<dyn Toolbox>),
+    /// Its tools, which are found by another one where they are too many.
+    Server(Arc<dyn Toolbox>),
     /// The tools of the board: whoever coordinates a team keeps them.
     Board(Arc<dyn Toolbox>),
     /// Tools and what the agent is told of them.
@@ -81,7 +83,7 @@ pub(super) async fn piece(
         (None, "background") => return Ok(Piece::Background(spec)),
         // Nobody starts it to hold patterns against its tools.
         (None, name) if tooling.servers.contains_key(name) => {
-            return Ok(Piece::Toolbox(wrap(&spec, Arc::clone(&tooling.servers[name]))));
+            return Ok(Piece::Server(wrap(&spec, Arc::clone(&tooling.servers[name]))));
         }
         (None, name) => match hands.toolbox(name)? {
             Some(toolbox) => toolbox,
@@ -92,7 +94,8 @@ pub(super) async fn piece(
             }
         },
     };
-    Ok(Piece::Toolbox(changed(agent, &spec, toolbox).await?))
+    let toolbox = changed(agent, &spec, toolbox).await?;
+    Ok(if tooling.many.contains(&spec.name) { Piece::Server(toolbox) } else { Piece::Toolbox(toolbox) })
 }
 
 /// A toolbox with the changes of a manifest, if they fit any of its tools.

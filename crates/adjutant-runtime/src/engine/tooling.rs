@@ -1,8 +1,11 @@
 //! The parts that all agents of an engine share: the store and what stands on it, their programs, their toolboxes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use adjutant_agent::{Middleware, effects::EffectRegistry, memory::OwnerId};
+use adjutant_agent::{Middleware, Placement, effects::EffectRegistry, memory::OwnerId};
 use adjutant_context::{Extraction, MAX_REMEMBERED, Memories};
 use adjutant_llm::World;
 use adjutant_orchestration::{Notes, Reflections, board::Board};
@@ -33,6 +36,8 @@ pub(super) struct Tooling {
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     /// The servers of the manifest, by their names.
     pub(super) servers: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    /// The toolboxes of the application whose tools may be too many to be listed.
+    pub(super) many: BTreeSet<Arc<str>>,
     /// The agents of other processes that the manifest names, as a toolbox.
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     /// What may surround runs, by its names.
@@ -40,6 +45,8 @@ pub(super) struct Tooling {
     /// In the place of the sandbox of this machine.
     #[cfg_attr(not(all(feature = "shell", target_os = "linux")), allow(dead_code, reason = "nothing is held there"))]
     pub(super) holder: Option<ProgramHolder>,
+    /// Where agents work whose tasks are given to a fleet.
+    pub(super) placement: Option<Arc<dyn Placement>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
     /// The texts that are never written into notes on failures.
@@ -53,6 +60,7 @@ pub(super) struct Given {
     pub(super) effects: EffectRegistry,
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     pub(super) servers: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    pub(super) many: BTreeSet<Arc<str>>,
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
     /// In the place of those of the folders.
@@ -60,6 +68,7 @@ pub(super) struct Given {
     pub(super) secrets: Vec<Arc<str>>,
     /// In the place of the sandbox of this machine.
     pub(super) holder: Option<ProgramHolder>,
+    pub(super) placement: Option<Arc<dyn Placement>>,
 }
 
 impl Tooling {
@@ -68,7 +77,20 @@ impl Tooling {
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, servers, peers, middleware, skills, secrets, holder } = given;
+        let Given {
+            workspace,
+            world,
+            effects,
+            toolboxes,
+            servers,
+            many,
+            peers,
+            middleware,
+            skills,
+            secrets,
+            holder,
+            placement,
+        } = given;
         let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
@@ -90,6 +112,7 @@ impl Tooling {
             memories: memories.transpose()?,
             programs: programs(manifest, &workspace, holder.clone())?,
             holder,
+            placement,
             workspace,
             world,
             store,
@@ -97,6 +120,7 @@ impl Tooling {
             middleware,
             toolboxes,
             servers,
+            many,
             peers,
             skills,
             secrets,

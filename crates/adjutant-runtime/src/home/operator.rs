@@ -61,6 +61,13 @@ impl Home {
         Lock::is_held(&self.root().join(FILE))
     }
 
+    /// The process of the operator at work, if it was stopped by a signal and so does nothing. Elsewhere than on Linux that is not
+    /// known.
+    pub fn frozen(&self) -> Option<u32> {
+        let held = self.is_operated().unwrap_or(false);
+        self.holder().filter(|pid| held && crate::processes::is_stopped(*pid))
+    }
+
     /// The process that has the right, as far as it is told.
     pub fn holder(&self) -> Option<u32> {
         fs::read_to_string(self.root().join(FILE)).ok()?.trim().parse().ok()

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     Error, ErrorKind, Prompter,
     prompt::{
-        Control, EventStream, ForkRequest, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
-        PromptReply, PromptRequest, ResumeRequest, SessionInfo, SessionPage, SessionsRequest,
+        Control, EventStream, ForkRequest, Look, MessagePage, MessagesRequest, ObjectRequest, PausePage, PausesRequest,
+        PromptReply, PromptRequest, ResumeRequest, SessionInfo, SessionPage, SessionsRequest, UndoRequest, Undone,
     },
 };
 
@@ -213,7 +213,10 @@ impl Prompter for Client {
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         let limit = request.limit.map(|limit| ("limit", limit.to_string()));
-        let query: Vec<_> = limit.into_iter().chain(request.after.map(|mark| ("after", mark))).collect();
+        let state = request.state.and_then(|state| serde_json::to_value(state).ok()?.as_str().map(str::to_owned));
+        let marks = [("after", request.after), ("search", request.search), ("state", state)];
+        let marks = marks.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let query: Vec<_> = limit.into_iter().chain(marks).collect();
         self.get("/sessions", &query).await
     }
 
@@ -235,6 +238,16 @@ impl Prompter for Client {
     async fn delete(&self, session: &str) -> Result<(), Error> {
         let asked = self.ask(Method::DELETE, "/sessions", &in_session(Some(session)))?.timeout(QUICK);
         accepted(asked.send().await.map_err(unanswered)?).await.map(drop)
+    }
+
+    async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
+        let (route, mut query) = look.asked();
+        query.extend(in_session(session));
+        self.get(route, &query).await
+    }
+
+    async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error> {
+        json_of(self.post_in("/undo", session, &request).await?).await
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::OPENAPI;
 use crate::prompt::{
     Control, ForkRequest, MessagesRequest, ObjectRequest, PausesRequest, PromptRequest, ResumeRequest, SessionsRequest,
+    UndoRequest,
 };
 
 /// The largest number of faults that are told.
@@ -16,7 +17,7 @@ const MAX_FAULTS: usize = 3;
 const MAX_FAULT: usize = 200;
 
 /// A request of which there is a form.
-pub(super) trait RequestForm {
+pub(crate) trait RequestForm {
     /// The name of its schema in the description; empty for a query.
     const SCHEMA: &'static str = "";
     /// The form in words.
@@ -41,12 +42,17 @@ impl RequestForm for ObjectRequest {
 
 impl RequestForm for Control {
     const SCHEMA: &'static str = "Control";
-    const FORM: &'static str = r#"{"control": "steer", "text": TEXT}, {"control": "follow_up", "text": TEXT}, {"control": "stop"} or {"control": "stop_call", "call": ID}"#;
+    const FORM: &'static str = r#"{"control": "steer", "text": TEXT}, {"control": "follow_up", "text": TEXT}, {"control": "stop"}, {"control": "stop_call", "call": ID}, {"control": "prompt", "text": TEXT} or {"control": "answer", "answers": [{"pause": ID, "answer": ANSWER, "shown": DIGEST}, …]}"#;
 }
 
 impl RequestForm for ForkRequest {
     const SCHEMA: &'static str = "ForkRequest";
-    const FORM: &'static str = r#"{"to": NAME, "at": NUMBER}, of which `to` must be there"#;
+    const FORM: &'static str = r#"{"to": NAME, "at": NUMBER, "model": NAME, "prompt": TEXT, "result": {"call": ID, "text": TEXT}}, of which `to` must be there"#;
+}
+
+impl RequestForm for UndoRequest {
+    const SCHEMA: &'static str = "UndoRequest";
+    const FORM: &'static str = r#"{"to": NUMBER}, where `to` may be left out"#;
 }
 
 impl RequestForm for MessagesRequest {
@@ -54,19 +60,22 @@ impl RequestForm for MessagesRequest {
 }
 
 impl RequestForm for SessionsRequest {
-    const FORM: &'static str = "?limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
+    const FORM: &'static str = "?limit=1 to 1000&after=MARK OF A PAGE&search=TEXT&state=new, working, waiting, open, done, failed or aside, each of which may be left out";
 }
 
 impl RequestForm for PausesRequest {
     const FORM: &'static str = "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
-/// What is wrong with a request that has not the form that it must have, and the form.
-pub(super) fn explain<T: RequestForm>(value: Option<&Value>) -> String {
-    let faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
+/// What is wrong with a request that has not the form that it must have, and the form. `why` is told where the schema finds
+/// nothing.
+pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> String {
+    let mut faults = value.map(|value| faults(T::SCHEMA, value)).unwrap_or_default();
+    if faults.is_empty() {
+        faults.push(why.chars().take(MAX_FAULT).collect());
+    }
     let what = if T::SCHEMA.is_empty() { "query" } else { "request" };
-    let faults = if faults.is_empty() { String::new() } else { format!(": {}", faults.join(", ")) };
-    format!("the {what} is not as it must be{faults}; hint: it is {}", T::FORM)
+    format!("the {what} is not as it must be: {}; hint: it is {}", faults.join(", "), T::FORM)
 }
 
 /// What the schema of a request says of a value.

@@ -1,4 +1,4 @@
-//! The check of callers: the token, and the name that the request was sent to.
+//! The check of callers: the token or the cookie of a page, the name that the request was sent to, the page that sent it.
 
 use std::sync::{
     Arc,
@@ -15,6 +15,7 @@ use axum::{
 use super::{
     MAX_REQUEST_BYTES,
     error::{Problem, too_long},
+    page,
 };
 use crate::ErrorKind;
 
@@ -25,6 +26,24 @@ pub(super) const READY: &str = "/v1/ready";
 pub(crate) struct Keys {
     pub(crate) token: Arc<str>,
     pub(crate) port: u16,
+    /// The secret in the cookie of a page that has shown the token; none where there is no page.
+    pub(crate) visitor: Option<Arc<str>>,
+}
+
+impl Keys {
+    /// The name of the cookie: cookies are of a host, whatever its port.
+    pub(super) fn cookie(&self) -> String {
+        format!("adjutant-{}", self.port)
+    }
+
+    /// True if a request shows the cookie of a page.
+    fn is_visitor(&self, headers: &HeaderMap) -> bool {
+        let Some(secret) = &self.visitor else { return false };
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|it| it.to_str().ok());
+        let name = self.cookie();
+        let mut shown = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+        shown.any(|(key, value)| key == name && is_same(value.as_bytes(), secret.as_bytes()))
+    }
 }
 
 /// A mark of a connection: set once it has shown the token.
@@ -38,25 +57,48 @@ impl ShownToken {
     }
 }
 
-/// Lets a request through if it was meant for this agent and shows its token.
+/// The header that a page shows with whatever changes something: no form of another page can send it.
+const MARK: &str = "x-adjutant";
+
+/// Lets a request through if it was meant for this agent and shows its token; from a page, its cookie will do.
 pub(super) async fn guard(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
+    let mut response = checked(&keys, request, next).await;
+    if keys.visitor.is_some() {
+        page::protect(response.headers_mut());
+    }
+    response
+}
+
+async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
     let headers = request.headers();
+    let refused = |why| Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, why).into_response();
     if !is_own(headers, keys.port) {
         // A page in a browser whose name leads here is not a caller that holds the token.
-        return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is for another host")
-            .into_response();
+        return refused("the request is for another host");
     }
     if !headers.get_all(header::ORIGIN).iter().all(|origin| is_own_origin(origin, keys.port)) {
         // It may hold the token; the page that sends it may not be one of ours.
-        return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is from a page of another origin")
-            .into_response();
+        return refused("the request is from a page of another origin");
     }
-    if request.uri().path() != READY && !shows(headers, &keys.token) {
+    let path = request.uri().path();
+    let is_open = path == READY || (keys.visitor.is_some() && page::is_file(path));
+    let is_known = shows(headers, &keys.token);
+    let is_visitor = !is_known && keys.is_visitor(headers);
+    if is_visitor && !is_open {
+        // A cookie comes with requests of other pages of this host too.
+        if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+            return refused("the request is from another page");
+        }
+        if !request.method().is_safe() && !headers.contains_key(MARK) {
+            return refused("the header X-Adjutant is missing");
+        }
+    }
+    if !is_open && !is_known && !is_visitor {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     }
     if let Some(shown) = request.extensions().get::<ShownToken>()
-        && shows(request.headers(), &keys.token)
+        && (is_known || is_visitor)
     {
         shown.0.store(true, Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
@@ -33,8 +33,8 @@ use super::{
 use crate::{
     Error, ErrorKind, Prompter, Status,
     prompt::{
-        EventStream, LocalPrompter, MessagePage, MessagesRequest, PausePage, PausesRequest, PromptReply, SessionPage,
-        SessionsRequest,
+        self, EventStream, LocalPrompter, Look, MessagePage, MessagesRequest, PausePage, PausesRequest, PromptReply,
+        SessionPage, SessionsRequest, Undone,
     },
 };
 
@@ -72,8 +72,8 @@ pub(crate) trait Plane: Send + Sync + 'static {
 }
 
 /// The agent that a request is for.
-pub(super) struct Whom {
-    prompter: Arc<dyn Prompter>,
+pub(crate) struct Whom {
+    pub(crate) prompter: Arc<dyn Prompter>,
     prompts: Arc<Semaphore>,
 }
 
@@ -153,6 +153,13 @@ pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<
         .route(&at("/control"), post(control))
         .route(&at("/events"), get(events))
         .route(&at("/fork"), post(fork))
+        .route(&at("/tree"), get(tree))
+        .route(&at("/diff"), get(diff))
+        .route(&at("/explain"), get(explain))
+        .route(&at("/request"), get(request))
+        .route(&at("/context"), get(context))
+        .route(&at("/fleet"), get(fleet))
+        .route(&at("/undo"), post(undo))
         .route(&at("/sessions"), get(sessions).delete(delete))
         .route(&at("/sessions/{name}/messages"), get(messages_of))
         .route(&at("/messages"), get(messages))
@@ -306,16 +313,102 @@ async fn messages_of(
 /// The session that a query names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InSession {
+pub(crate) struct InSession {
+    #[serde(default)]
+    pub(crate) session: Option<Arc<str>>,
+}
+
+impl RequestForm for InSession {
+    const FORM: &'static str = "?session=NAME, which may be left out";
+}
+
+/// The events that are wanted of a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Events {
     #[serde(default)]
     session: Option<Arc<str>>,
     /// The newest event that is known.
     #[serde(default)]
     after: Option<u64>,
+    /// True if they go on over the ends of runs.
+    #[serde(default)]
+    follow: bool,
 }
 
-impl RequestForm for InSession {
-    const FORM: &'static str = "?session=NAME, which may be left out, and for events &after=NUMBER";
+impl RequestForm for Events {
+    const FORM: &'static str =
+        "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
+}
+
+/// What is looked for in a session; each route has its own part of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LookedFor {
+    #[serde(default)]
+    session: Option<Arc<str>>,
+    #[serde(default)]
+    with: Option<Arc<str>>,
+    #[serde(default)]
+    seq: Option<u64>,
+    #[serde(default)]
+    after: Option<u64>,
+    #[serde(default)]
+    limit: Option<u32>,
+}
+
+impl RequestForm for LookedFor {
+    const FORM: &'static str =
+        "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000";
+}
+
+type LookQuery = Result<Query<LookedFor>, QueryRejection>;
+
+/// Looks into a session; none if the query does not say what is looked for.
+async fn looked(whom: Whom, query: LookQuery, of: fn(&LookedFor) -> Option<Look>) -> Result<Json<Value>, Problem> {
+    let query = asked(query)?;
+    let look = of(&query).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Invalid,
+            forms::explain::<LookedFor>(None, "the query fits nothing that is shown".to_owned()),
+        )
+    })?;
+    Ok(Json(whom.prompter.look(query.session.as_deref(), look).await?))
+}
+
+async fn tree(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    looked(whom, query, |_| Some(Look::Tree)).await
+}
+
+async fn diff(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    looked(whom, query, |query| Some(Look::Diff { with: query.with.clone()? })).await
+}
+
+async fn explain(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    looked(whom, query, |_| Some(Look::Explain)).await
+}
+
+async fn request(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    looked(whom, query, |query| Some(Look::Request { seq: query.seq? })).await
+}
+
+async fn context(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    let look = |query: &LookedFor| Some(Look::Context { after: query.after.unwrap_or_default(), limit: query.limit });
+    looked(whom, query, look).await
+}
+
+async fn fleet(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    looked(whom, query, |_| Some(Look::Fleet)).await
+}
+
+async fn undo(
+    whom: Whom,
+    query: Result<Query<InSession>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Undone>, Problem> {
+    let session = asked(query)?.session;
+    Ok(Json(whom.prompter.undo(session.as_deref(), read(&headers, body).await?).await?))
 }
 
 async fn control(
@@ -331,10 +424,10 @@ async fn control(
 
 async fn events(
     whom: Whom,
-    query: Result<Query<InSession>, QueryRejection>,
+    query: Result<Query<Events>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let InSession { session, after } = asked(query)?;
+    let Events { session, after, follow } = asked(query)?;
     let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(|id| id.parse().ok()));
     let after = match last {
         Some(None) => {
@@ -343,7 +436,19 @@ async fn events(
         Some(last) => last,
         None => after,
     };
-    Ok(sse::respond(sse::all(whom.prompter.attach(session.as_deref(), after).await?)))
+    let events = whom.prompter.attach(session.as_deref(), after).await?;
+    let events = match after {
+        Some(after) if follow => prompt::follow(whom.prompter, session, (events, after)),
+        None if follow => {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                forms::explain::<Events>(None, "`follow` needs `after`".to_owned()),
+            )
+            .into());
+        }
+        _ => events,
+    };
+    Ok(sse::respond(sse::all(events)))
 }
 
 async fn fork(
@@ -374,9 +479,12 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
-    let Query(asked) = query.map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(None)))?;
-    Ok(asked)
+pub(crate) fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
+    let wrong = |rejection: QueryRejection| {
+        let why = std::error::Error::source(&rejection).map_or_else(|| rejection.body_text(), ToString::to_string);
+        Error::new(ErrorKind::Invalid, forms::explain::<T>(None, why.replace("unknown field", "nothing is named")))
+    };
+    Ok(query.map_err(wrong)?.0)
 }
 
 /// Reads the content of a request, as JSON.
@@ -399,7 +507,8 @@ async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body
         let message = format!("the request is no JSON: {error}; hint: it is {}", T::FORM);
         Error::new(ErrorKind::Invalid, message)
     })?;
-    T::deserialize(&value).map_err(|_| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value))).into())
+    T::deserialize(&value)
+        .map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error.to_string())).into())
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {

@@ -147,7 +147,7 @@ impl Door {
     }
 
     pub(crate) fn keys(&self) -> Keys {
-        Keys { token: Arc::clone(&self.token), port: self.address.port() }
+        Keys { token: Arc::clone(&self.token), port: self.address.port(), visitor: None }
     }
 
     /// Serves these routes until this ends; what is answered then may be read for a moment.
@@ -242,7 +242,7 @@ async fn converse(stream: TcpStream, router: Router, closing: CancellationToken)
 }
 
 /// 256 bits, 12 of which are not random.
-fn new_token() -> Arc<str> {
+pub(crate) fn new_token() -> Arc<str> {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()).into()
 }
 

@@ -262,6 +262,20 @@ pub struct DelegationSpec {
     /// The number of times that one of its tasks may be handed from agent to agent.
     #[serde(skip_serializing_if = "super::is_default")]
     pub handoffs: u32,
+    /// Where those agents work: `here`, with the agent that gives the task, or `fleet`, in sessions of their own that any worker takes.
+    #[serde(skip_serializing_if = "super::is_default")]
+    pub on: DelegationPlace,
+}
+
+/// Where agents work that are given tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DelegationPlace {
+    /// In the run of the agent that gives the task.
+    #[default]
+    Here,
+    /// In sessions of their own, on any worker of a fleet.
+    Fleet,
 }
 
 /// A team that an agent may lead.

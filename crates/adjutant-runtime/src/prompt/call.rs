@@ -117,7 +117,7 @@ impl LocalPrompter {
                 return Err(Error::new(ErrorKind::Missing, message));
             }
             None => lead.called(&request.prompt, call, time)?,
-            Some(_) => match lead.resume(Vec::new()).await {
+            Some(_) => match lead.resume(Vec::new(), None).await {
                 // Whoever went on with it had ended before its session was taken here.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     return self.ended(&log, session).await?.ok_or(error);

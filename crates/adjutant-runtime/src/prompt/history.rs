@@ -6,17 +6,22 @@ use std::{
 };
 
 use adjutant_agent::{
-    Event, EventKind, Events, Journal, LogId, LogQuery, PageMark, Record, Seq, Stamped, sessions::Sessions,
+    Event, EventKind, Events, Journal, LogId, LogInfo, LogQuery, PageMark, Record, Seq, Stamped, sessions::Sessions,
 };
 use adjutant_llm::{Entry, Origin, ThreadId};
 use adjutant_tool::Identity;
 use futures_util::StreamExt;
 
-use super::{MessagePage, MessagesRequest, SessionInfo, SessionMessage, SessionPage, SessionsRequest, session, told};
+use super::{
+    Glances, MessagePage, MessagesRequest, SessionMessage, SessionPage, SessionsRequest, glance::MAX_READ, session,
+    told,
+};
 use crate::{Error, ErrorKind};
 
 /// The number of records that are looked at for each message that is wanted, at first.
 const RECORDS: u64 = 8;
+/// The number of sessions that are looked at for a page of a choice of them.
+pub(super) const MAX_LOOKED: usize = 2_000;
 /// The number of messages that one record may hold so that each has a mark of its own.
 const WITHIN: u64 = 1 << 20;
 
@@ -90,19 +95,62 @@ async fn read(
 }
 
 /// The sessions, the one that changed last first.
-pub(super) async fn sessions(sessions: &Sessions, request: &SessionsRequest) -> Result<SessionPage, Error> {
-    let query = LogQuery {
-        limit: session::page(request.limit)?,
-        after: request.after.as_deref().map(mark).transpose()?,
-        ..LogQuery::default()
-    };
-    let page = sessions.list(&query).await.map_err(told::of_journal)?;
-    let sessions = page.logs.into_iter().map(|info| SessionInfo { name: info.log.0, changed_ms: info.updated_ms });
-    let after = page.next.map(|mark| format!("{}:{}", mark.updated_ms, mark.log.0));
-    Ok(SessionPage { sessions: sessions.collect(), after })
+pub(super) async fn sessions(
+    sessions: &Sessions,
+    glances: &Glances,
+    request: &SessionsRequest,
+) -> Result<SessionPage, Error> {
+    let limit = session::page(request.limit)?;
+    let after = request.after.as_deref().map(mark).transpose()?;
+    let mut query = LogQuery { limit, after, ..LogQuery::default() };
+    let wanted = request.search.as_ref().map(|text| text.to_lowercase());
+    let is_choice = wanted.is_some() || request.state.is_some();
+    let (mut page, mut looked, mut most) = (SessionPage::default(), 0, MAX_READ);
+    loop {
+        let found = sessions.list(&query).await.map_err(told::of_journal)?;
+        for info in found.logs {
+            looked += 1;
+            if wanted.as_ref().is_some_and(|wanted| !is_about(&info, wanted)) {
+                continue;
+            }
+            let here = mark_of(&info);
+            let told = glances.at(sessions, info, &mut most).await?;
+            if request.state.is_none_or(|state| state == told.state) {
+                page.sessions.push(told);
+            }
+            if is_choice && page.sessions.len() == limit {
+                page.after = Some(here);
+                return Ok(page);
+            }
+        }
+        match found.next {
+            Some(next) if is_choice && looked < MAX_LOOKED => query.after = Some(next),
+            next => {
+                page.after = next.as_ref().map(of_mark);
+                return Ok(page);
+            }
+        }
+    }
 }
 
-fn mark(text: &str) -> Result<PageMark, Error> {
+/// True if a text without capitals stands in what is known of a session.
+fn is_about(info: &LogInfo, wanted: &str) -> bool {
+    let about = &info.about;
+    let mut texts =
+        [Some(&info.log.0), about.title.as_ref(), about.agent.as_ref()].into_iter().flatten().chain(&about.labels);
+    texts.any(|text| text.to_lowercase().contains(wanted))
+}
+
+pub(super) fn of_mark(mark: &PageMark) -> String {
+    format!("{}:{}", mark.updated_ms, mark.log.0)
+}
+
+/// The mark behind a session.
+pub(super) fn mark_of(info: &LogInfo) -> String {
+    of_mark(&PageMark { updated_ms: info.updated_ms, log: info.log.clone() })
+}
+
+pub(super) fn mark(text: &str) -> Result<PageMark, Error> {
     let parts = text.split_once(':').and_then(|(at, log)| Some((at.parse().ok()?, session::check(log).ok()?)));
     match parts {
         Some((updated_ms, log)) => Ok(PageMark { updated_ms, log }),

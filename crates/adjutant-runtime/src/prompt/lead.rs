@@ -8,7 +8,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, Pause, RunBuilder, RunResult, Running};
-use adjutant_llm::{CallId, Entry, Origin, ThreadId, UserMessage};
+use adjutant_llm::{CallId, Entry, Model, Origin, ThreadId, UserMessage};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
@@ -45,10 +45,14 @@ enum Kind {
 }
 
 impl Lead {
-    /// Begins a run on a prompt.
-    pub(super) fn prompt(&self, prompt: &str) -> Result<LeadRun, Error> {
+    /// Begins a run on a prompt, with this model if one is given.
+    pub(super) fn prompt(&self, prompt: &str, model: Option<Arc<dyn Model>>) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
-            Lead::Agent(agent) => Kind::Agent(Box::new(agent.run(prompt).stream().map_err(told::of_agent)?.saved())),
+            Lead::Agent(agent) => {
+                let run = model.into_iter().fold(agent.run(prompt), RunBuilder::model);
+                Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
+            }
+            Lead::HandoffChain(_) if model.is_some() => return Err(several()),
             Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.stream(prompt).saved())),
         }))
     }
@@ -95,7 +99,7 @@ impl Lead {
     /// Begins a run that is wanted to come to an object.
     pub(super) fn object(&self, prompt: &str, output: Output<Value>) -> Result<LeadRun, Error> {
         match self {
-            Lead::Agent(agent) => Lead::Agent(agent.clone().output(output)).prompt(prompt),
+            Lead::Agent(agent) => Lead::Agent(agent.clone().output(output)).prompt(prompt, None),
             Lead::HandoffChain(_) => {
                 let message = "agents that hand a conversation over give no object in a session";
                 Err(Error::new(ErrorKind::Invalid, message))
@@ -103,16 +107,18 @@ impl Lead {
         }
     }
 
-    /// Goes on with the run that waits.
-    pub(super) async fn resume(&self, answers: Vec<Answered>) -> Result<LeadRun, Error> {
+    /// Goes on with the run that waits, with this model if one is given.
+    pub(super) async fn resume(&self, answers: Vec<Answered>, model: Option<Arc<dyn Model>>) -> Result<LeadRun, Error> {
         if !self.waits(&answers).await? {
             return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
         }
         let called = self.from().map(|from| self.below(from.as_str()));
         Ok(LeadRun::new(match called.as_ref().unwrap_or(self) {
             Lead::Agent(agent) => {
-                Kind::Agent(Box::new(agent.resume(answers).stream().map_err(told::of_agent)?.saved()))
+                let run = model.into_iter().fold(agent.resume(answers), RunBuilder::model);
+                Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
             }
+            Lead::HandoffChain(_) if model.is_some() => return Err(several()),
             Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.resume_stream(answers).saved())),
         }))
     }
@@ -130,6 +136,14 @@ impl Lead {
         match self.active().await? {
             Some(agent) => agent.log().close().await.map_err(told::of_agent),
             None => Ok(()),
+        }
+    }
+
+    /// True if a run of the session has not ended.
+    pub(super) async fn is_open(&self) -> Result<bool, Error> {
+        match self.active().await? {
+            Some(agent) => opened(agent).await,
+            None => Ok(false),
         }
     }
 
@@ -156,6 +170,11 @@ impl Lead {
     }
 }
 
+/// No model can be chosen for agents that hand a conversation over: each has its own.
+fn several() -> Error {
+    Error::new(ErrorKind::Invalid, "agents that hand a conversation over go on with their own models")
+}
+
 /// True if a run of the session has not ended.
 async fn opened(agent: &Agent) -> Result<bool, Error> {
     agent.log().open().await.map_err(told::of_agent)?;
@@ -178,6 +197,15 @@ impl LeadRun {
                 // The next agent of the chain does not begin.
                 chain.cancel();
             }
+            Kind::Ended => {}
+        }
+    }
+
+    /// Leaves it as a crash would: nothing is closed, and it can be resumed.
+    pub(super) fn leave(self) {
+        match self.run {
+            Kind::Agent(running) => running.detach().abort(),
+            Kind::HandoffChain(chain) => chain.leave(),
             Kind::Ended => {}
         }
     }

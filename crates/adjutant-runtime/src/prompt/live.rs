@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Answered, Lane, LogId, Pause, Post, Seq};
-use adjutant_llm::{Entry, UserMessage};
+use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq, Work};
+use adjutant_llm::{Entry, Model, UserMessage};
 use adjutant_tool::{Answer, ToolSpec};
 use futures_util::{StreamExt, future::BoxFuture};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    Control, EventStream, ForkRequest, Lead, LocalPrompter, SessionInfo, session, told,
+    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PromptRequest, ResumeRequest, SessionInfo, forking,
+    look, session, told,
     work::{RunStream, Wish},
 };
 use crate::error::{Error, ErrorKind};
@@ -45,14 +46,38 @@ impl LocalPrompter {
     pub(super) fn hear(&self, session: Arc<str>, control: Control) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let (log, table) = (session::check(&session)?, &self.asked().table);
+            let control = match control {
+                Control::Prompt { text } => {
+                    let place = table.place()?;
+                    let run = self.begin(&PromptRequest::new(text), &session).await?;
+                    run.detach(place);
+                    return Ok(());
+                }
+                Control::Answer { answers } => {
+                    let place = table.place()?;
+                    let run = self.going_on(ResumeRequest::new(answers).session(session)).await?;
+                    run.detach(place);
+                    return Ok(());
+                }
+                control => control,
+            };
             let journal = self.asked().sessions.journal();
             journal.info(&log).await.map_err(told::of_journal)?;
             let post = match control {
                 Control::Steer { text } => message(Lane::Steering, &text)?,
-                Control::FollowUp { text } => message(Lane::FollowUp, &text)?,
+                Control::FollowUp { text } | Control::Prompt { text } => message(Lane::FollowUp, &text)?,
+                Control::Answer { .. } => return Err(idle(&session)),
                 Control::Stop {} if table.wish(&session, Wish::Stop) => return Ok(()),
                 Control::Stop {} => return self.end_waiting(&session, &log).await,
-                Control::StopCall { call } if table.wish(&session, Wish::StopCall(call)) => return Ok(()),
+                Control::StopCall { call } if table.is_at_work(&session) => {
+                    let run = self.asked().sessions.transcript(&log, Seq(u64::MAX)).await.map_err(told::of_journal)?;
+                    if run.calls().call(call).is_none() {
+                        let message = format!("no call {call} is at work in the session {session:?}");
+                        return Err(Error::new(ErrorKind::Missing, message));
+                    }
+                    let is_heard = table.wish(&session, Wish::StopCall(call));
+                    return if is_heard { Ok(()) } else { Err(idle(&session)) };
+                }
                 Control::StopCall { .. } => return Err(idle(&session)),
             };
             journal.post(&log, post).await.map(drop).map_err(told::of_journal)
@@ -68,17 +93,16 @@ impl LocalPrompter {
         let (mut slot, lead) = self.sit(session)?;
         let posted = self.asked().sessions.journal().post(log, Post::Cancel).await;
         posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
-        let run = lead.resume(Vec::new()).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead.resume(Vec::new(), None).await.inspect_err(|error| slot.end(Err(error.clone())))?;
         RunStream::begin(run, slot, None).await?.finish().await.map(drop)
     }
 
     pub(super) async fn attached(&self, session: &str, after: Option<u64>) -> Result<EventStream, Error> {
         let (log, asked) = (session::check(session)?, self.asked());
-        let head = asked.sessions.journal().info(&log).await.map_err(told::of_journal)?.head;
-        let after = after.map_or(head, Seq);
-        if after > head {
-            let message = format!("the session {session:?} has no record {after}: the newest is {head}");
-            return Err(Error::new(ErrorKind::Invalid, message));
+        let info = asked.sessions.journal().info(&log).await.map_err(told::of_journal)?;
+        let after = self::after(&info, after)?;
+        if after == info.head && !asked.table.is_at_work(session) && !is_driven(&info) {
+            return Ok(Box::pin(futures_util::stream::empty()));
         }
         let lead = asked.table.lead(&session.into(), |name| (asked.lead)(name))?;
         let agent = lead.active().await?;
@@ -94,15 +118,75 @@ impl LocalPrompter {
     }
 
     pub(super) async fn forked(&self, session: &str, request: &ForkRequest) -> Result<SessionInfo, Error> {
-        let (from, to) = (session::check(session)?, session::check(&request.to)?);
-        let sessions = &self.asked().sessions;
-        let head = sessions.journal().info(&from).await.map_err(told::of_journal)?.head;
-        if let Some(at) = request.at.filter(|at| Seq(*at) > head) {
-            let message = format!("the session {session:?} has no record {at}: the newest is {head}");
-            return Err(Error::new(ErrorKind::Invalid, message));
+        let asked = self.asked();
+        let model = request.model.as_deref().map(|name| (asked.models)(name)).transpose()?;
+        request.prompt.as_deref().map(|text| message(Lane::Steering, text)).transpose()?;
+        let made = forking::fork(&asked.sessions, session, request).await?;
+        if request.goes_on()
+            && let Err(error) = self.gone_on(&made.log, request, model).await
+        {
+            // What was wanted of it cannot be; what cannot be deleted is a plain fork.
+            let _ = self.deleted(&made.log.0).await;
+            return Err(error);
         }
-        let made = sessions.fork(&from, request.at.map(Seq), &to).await.map_err(told::of_journal)?;
-        Ok(SessionInfo { name: made.log.0, changed_ms: made.updated_ms })
+        asked.glances.at(&asked.sessions, made, &mut 0).await
+    }
+
+    /// Goes on with the run of a fork, or begins one; nobody waits for it.
+    fn gone_on<'a>(
+        &'a self,
+        log: &'a LogId,
+        request: &'a ForkRequest,
+        model: Option<Arc<dyn Model>>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let place = self.asked().table.place()?;
+            let (mut slot, lead) = self.sit(&log.0)?;
+            let run = async {
+                match (lead.is_open().await?, &request.prompt) {
+                    (true, prompt) => {
+                        if let Some(text) = prompt {
+                            let said = message(Lane::Steering, text)?;
+                            self.asked().sessions.journal().post(log, said).await.map_err(told::of_journal)?;
+                        }
+                        lead.resume(Vec::new(), model).await
+                    }
+                    (false, Some(text)) => lead.prompt(text, model),
+                    (false, None) => {
+                        let message = "no run is open there, so that none could go on; hint: give a prompt too";
+                        Err(Error::new(ErrorKind::Invalid, message))
+                    }
+                }
+            };
+            let run = run.await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            RunStream::begin(run, slot, None).await?.detach(place);
+            Ok(())
+        })
+    }
+
+    /// What a look tells that only the agent knows: what today's requests are made with otherwise, and its tools.
+    pub(super) fn looked<'a>(&'a self, name: &'a Arc<str>, look: &'a Look) -> BoxFuture<'a, Result<Value, Error>> {
+        Box::pin(async move {
+            let asked = self.asked();
+            let mut told = look::look(&asked.sessions, asked.due.as_ref(), name, look).await?;
+            if !matches!(look, Look::Explain | Look::Request { .. }) {
+                return Ok(told);
+            }
+            let lead = asked.table.lead(name, |name| (asked.lead)(name))?;
+            let Some(agent) = lead.active().await? else { return Ok(told) };
+            let now = agent.log().config().await.map_err(told::of_agent)?;
+            if let Look::Explain = look {
+                let run = asked.sessions.transcript(&session::check(name)?, Seq(u64::MAX)).await;
+                let run = run.map_err(told::of_journal)?;
+                let differs = run.config().map(|recorded| recorded.differences(&now)).unwrap_or_default();
+                told.as_object_mut().into_iter().for_each(|told| drop(told.insert("differs".into(), json!(differs))));
+            } else {
+                let request = agent.log().preview("-").await.map_err(told::of_agent)?;
+                look::declare(&mut told, &request, &now);
+            }
+            asked.table.forget();
+            Ok(told)
+        })
     }
 
     pub(super) async fn deleted(&self, session: &str) -> Result<(), Error> {
@@ -118,13 +202,31 @@ impl LocalPrompter {
     }
 }
 
-fn message(lane: Lane, text: &str) -> Result<Post, Error> {
+/// The record that events are told behind: that is there, or the newest one.
+pub(super) fn after(info: &LogInfo, after: Option<u64>) -> Result<Seq, Error> {
+    let after = after.map_or(info.head, Seq);
+    if after > info.head {
+        let message = format!("the session {:?} has no record {after}: the newest is {}", info.log.0, info.head);
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(after)
+}
+
+/// True if more may be written to a log by whoever performs its run.
+pub(super) fn is_driven(info: &LogInfo) -> bool {
+    match &info.work {
+        Some(work) => *work == Work::Open,
+        None => info.is_owned,
+    }
+}
+
+pub(super) fn message(lane: Lane, text: &str) -> Result<Post, Error> {
     if text.trim().is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "the message is empty"));
     }
     Ok(Post::Message { lane, content: Entry::from(UserMessage::from(text)) })
 }
 
-fn idle(session: &str) -> Error {
+pub(super) fn idle(session: &str) -> Error {
     Error::new(ErrorKind::Conflict, format!("no run of the session {session:?} is at work"))
 }

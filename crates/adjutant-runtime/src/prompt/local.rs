@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Answered, Journal, LogId, Pause, PauseId, Post, Sessions};
+use adjutant_agent::{Agent, Answered, DueWork, Journal, LogId, Pause, PauseId, Post, Seq, Sessions};
 use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
 use adjutant_toolkit::Rules;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Control, EventStream, ForkRequest, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PausePage,
-    PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage, SessionTable,
-    SessionsRequest, WaitingPause,
+    Control, EventStream, ForkRequest, Glances, Lead, Look, MAX_PROMPT_BYTES, MessagePage, MessagesRequest,
+    ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo,
+    SessionPage, SessionTable, SessionsRequest, UndoRequest, Undone, WaitingPause,
     call::Calls,
     history, object,
     open::OpenState,
@@ -47,9 +47,15 @@ pub(crate) struct Asked {
     /// Lets go of the lead of a session, wherever else it is kept.
     pub(crate) forget: Box<dyn Fn(&str) + Send + Sync>,
     pub(crate) model: Arc<dyn Model>,
+    /// Finds the model of a name, for a fork that goes on with another one.
+    pub(crate) models: Box<ModelOf>,
     /// The options for asking the model for objects.
     pub(crate) options: Options,
     pub(crate) sessions: Sessions,
+    /// Set if its store knows what is due.
+    pub(crate) due: Option<Arc<dyn DueWork>>,
+    /// What is known of how sessions stand.
+    pub(crate) glances: Glances,
     /// The session of prompts that name none.
     pub(crate) default_session: Arc<str>,
     /// The rules of the agents that have some.
@@ -67,18 +73,25 @@ pub(crate) struct Asked {
 }
 
 type LeadOf = dyn Fn(&str) -> Result<Lead, Error> + Send + Sync;
+type ModelOf = dyn Fn(&str) -> Result<Arc<dyn Model>, Error> + Send + Sync;
 
 impl LocalPrompter {
     /// Returns a prompter for one agent: each session is a log of this journal, and objects are asked of this model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
-        let name = Arc::clone(&agent.identity().name);
+        let (name, known) = (Arc::clone(&agent.identity().name), Arc::clone(&model));
         Self::over(Asked {
             lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
             forget: Box::new(|_| {}),
+            models: Box::new(move |name| match known.info().id.as_str() == name {
+                true => Ok(Arc::clone(&known)),
+                false => Err(Error::new(ErrorKind::Model, format!("the agent knows no model {name:?}"))),
+            }),
             model,
             options: Options::default(),
             sessions: Sessions::new(journal),
+            due: None,
+            glances: Glances::default(),
             default_session: DEFAULT_SESSION.into(),
             rules: BTreeMap::new(),
             kept_rules: None,
@@ -113,7 +126,8 @@ impl LocalPrompter {
     /// # Errors
     /// `Storage` if what was written down cannot be read.
     pub(crate) fn go_on(&self, workspace: &Workspace, on_restart: OnRestart) -> Result<(), Error> {
-        for (session, resumed) in self.0.table.open().keep(workspace)? {
+        let left = self.0.table.open().keep(workspace)?;
+        for (session, resumed) in left {
             // A run that brings its program down is not begun for ever.
             let cancels = match on_restart {
                 OnRestart::Resume if resumed < MAX_RESUMED => false,
@@ -130,6 +144,9 @@ impl LocalPrompter {
             };
             // Its place is taken before anybody can prompt.
             let sat = self.sit(&session);
+            if sat.is_ok() {
+                self.0.table.open().take_up(&session);
+            }
             let prompter = self.clone();
             tokio::spawn(async move {
                 let ended = match sat {
@@ -140,7 +157,10 @@ impl LocalPrompter {
                     Ok(()) => {}
                     // It had ended, and that was not noted.
                     Err(error) if error.kind() == ErrorKind::Conflict => prompter.0.table.open().set(&session, None),
-                    Err(error) => tracing::warn!(%session, %error, "a run that a crash has cut off did not go on"),
+                    Err(error) => {
+                        prompter.0.table.open().leave(&session);
+                        tracing::warn!(%session, %error, "a run that a crash has cut off did not go on");
+                    }
                 }
             });
         }
@@ -173,7 +193,7 @@ impl LocalPrompter {
             }
             return Ok(());
         }
-        let run = lead.resume(Vec::new()).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead.resume(Vec::new(), None).await.inspect_err(|error| slot.end(Err(error.clone())))?;
         RunStream::begin(run, slot, None).await?.finish().await.map(drop)
     }
 
@@ -199,13 +219,13 @@ impl LocalPrompter {
         name.map_or_else(|| self.session_of(None), Arc::from)
     }
 
-    async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
+    pub(super) async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
         check_prompt(&request.prompt)?;
         if request.call.is_some() {
             return Err(Error::new(ErrorKind::Invalid, "what another agent asks is no stream of events"));
         }
         let (mut slot, lead) = self.sit_anew(session)?;
-        let run = lead.prompt(&request.prompt).inspect_err(|error| slot.end(Err(error.clone())))?;
+        let run = lead.prompt(&request.prompt, None).inspect_err(|error| slot.end(Err(error.clone())))?;
         RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
     }
 
@@ -234,7 +254,14 @@ impl LocalPrompter {
             return Ok(vec![WaitingPause { session, since_ms, digest: pause.digest(), pause }]);
         }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
-        let pauses = lead.pauses().await?;
+        let pauses = match lead.pauses().await {
+            // What cannot be written, as on a full disk, can be read.
+            Err(error) if error.kind() == ErrorKind::Storage => {
+                let run = self.0.sessions.transcript(&LogId::from(&**session), Seq(u64::MAX)).await;
+                run.map_err(told::of_journal)?.pauses().cloned().collect()
+            }
+            pauses => pauses?,
+        };
         table.forget();
         let since_ms = table.open().get(session).map_or(0, |run| run.since_ms);
         let one = |pause: Arc<Pause>| {
@@ -278,9 +305,21 @@ impl LocalPrompter {
         })
     }
 
-    fn resumed(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+    /// A run that was answered goes on whoever follows it: who answers from elsewhere need not stay.
+    fn resumed(&self, request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
+        let prompter = self.clone();
+        let begun = tokio::spawn(async move { prompter.going_on(request).await.map(RunStream::on_its_own) });
+        Box::pin(async move {
+            let broken = |error| Error::new(ErrorKind::Agent, "the run broke off").with_source(error);
+            Ok(Box::pin(begun.await.map_err(broken)??) as EventStream)
+        })
+    }
+
+    pub(super) fn going_on(&self, mut request: ResumeRequest) -> BoxFuture<'_, Result<RunStream, Error>> {
         Box::pin(async move {
             let session = self.session_of(request.session.as_ref());
+            // One that is not there is not made by an answer.
+            self.0.sessions.journal().info(&session::check(&session)?).await.map_err(told::of_journal)?;
             let looking = self.0.table.looking.lock().await;
             let (mut slot, lead) = self.sit(&session)?;
             drop(looking);
@@ -293,9 +332,9 @@ impl LocalPrompter {
                 }
             }
             let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            slot.answers();
-            let run = lead.resume(answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
-            Ok(Box::pin(RunStream::begin(run, slot, None).await?) as EventStream)
+            slot.answers(lead.pauses().await.unwrap_or_default());
+            let run = lead.resume(answers, None).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+            RunStream::begin(run, slot, None).await
         })
     }
 }
@@ -361,7 +400,7 @@ impl Prompter for LocalPrompter {
     }
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
-        history::sessions(&self.0.sessions, &request).await
+        history::sessions(&self.0.sessions, &self.0.glances, &request).await
     }
 
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
@@ -378,6 +417,14 @@ impl Prompter for LocalPrompter {
 
     async fn delete(&self, session: &str) -> Result<(), Error> {
         self.deleted(session).await
+    }
+
+    async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
+        self.looked(&self.named(session), &look).await
+    }
+
+    async fn undo(&self, _: Option<&str>, _: UndoRequest) -> Result<Undone, Error> {
+        Err(told::unkept())
     }
 }
 

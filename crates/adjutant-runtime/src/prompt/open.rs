@@ -1,6 +1,6 @@
 //! The runs that have not ended: at work, or waiting for an answer. They are kept in a file, and so outlive the program.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const FILE: &str = "state/open.json";
 #[derive(Debug, Default)]
 pub(super) struct OpenRuns {
     runs: BTreeMap<Arc<str>, OpenRun>,
-    file: Option<PathBuf>,
+    workspace: Option<Workspace>,
 }
 
 /// A run that has not ended.
@@ -55,8 +55,13 @@ impl OpenRuns {
                 left.push((session, run.resumed));
             }
         }
-        self.file = Some(workspace.file(FILE));
+        self.workspace = Some(workspace.clone());
         Ok(left)
+    }
+
+    /// True if an update of the agent waits for its next start.
+    pub(super) fn is_updated(&self) -> bool {
+        self.workspace.as_ref().is_some_and(|it| it.update().is_some())
     }
 
     pub(super) fn get(&self, session: &str) -> Option<OpenRun> {
@@ -72,8 +77,24 @@ impl OpenRuns {
 
     /// A run of the session is at work, for the first time or again.
     pub(super) fn work(&mut self, session: &Arc<str>, since_ms: u64) {
-        let resumed = self.get(session).filter(|run| run.state == OpenState::Left).map_or(0, |run| run.resumed + 1);
+        let resumed = self.get(session).map_or(0, |run| run.resumed + u32::from(run.state == OpenState::Left));
         self.set(session, Some(OpenRun { since_ms, state: OpenState::Working, resumed }));
+    }
+
+    /// The run of the session, which a crash has cut off, is dealt with: nobody is asked about it.
+    pub(super) fn take_up(&mut self, session: &Arc<str>) {
+        let run = self.get(session).filter(|run| run.state == OpenState::Left);
+        if let Some(run) = run {
+            let resumed = run.resumed + 1;
+            self.set(session, Some(OpenRun { state: OpenState::Working, resumed, ..run }));
+        }
+    }
+
+    /// The run of the session was not dealt with: somebody is to say whether it goes on.
+    pub(super) fn leave(&mut self, session: &Arc<str>) {
+        if let Some(run) = self.get(session) {
+            self.set(session, Some(OpenRun { state: OpenState::Left, ..run }));
+        }
     }
 
     /// The run of the session waits.
@@ -90,9 +111,9 @@ impl OpenRuns {
         if before == run {
             return;
         }
-        let Some(file) = &self.file else { return };
+        let Some(file) = self.workspace.as_ref().map(|it| it.file(FILE)) else { return };
         // A run goes on if that cannot be written: after a crash it is closed by the next prompt.
-        if let Err(error) = files::write_json(file, &self.runs, Sync::Program) {
+        if let Err(error) = files::write_json(&file, &self.runs, Sync::Program) {
             tracing::warn!(%error, "the runs that are open were not written");
         }
     }

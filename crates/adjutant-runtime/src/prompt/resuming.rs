@@ -2,7 +2,7 @@
 
 use adjutant_agent::{Answered, Digest, PauseId};
 use adjutant_tool::Answer;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -49,6 +49,18 @@ struct GivenAnswer {
 #[serde(try_from = "Value")]
 struct GivenValue(Answer);
 
+/// Answers, as they come.
+pub(super) fn answers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered>, D::Error> {
+    let given = Vec::<GivenAnswer>::deserialize(from)?;
+    Ok(given.into_iter().map(|it| it.answered()).collect())
+}
+
+impl GivenAnswer {
+    fn answered(self) -> Answered {
+        Answered { pause: self.pause, answer: self.answer.0, shown: self.shown }
+    }
+}
+
 impl TryFrom<Value> for GivenValue {
     type Error = String;
 
@@ -74,10 +86,9 @@ impl TryFrom<Given> for ResumeRequest {
 
     fn try_from(given: Given) -> Result<Self, &'static str> {
         let Given { session, answers, pause, answer, shown } = given;
-        let one = |pause, GivenValue(answer), shown| Answered { pause, answer, shown };
         let answers = match (answers, pause, answer, shown) {
-            (Some(all), None, None, None) => all.into_iter().map(|it| one(it.pause, it.answer, it.shown)).collect(),
-            (None, Some(pause), Some(answer), shown) => vec![one(pause, answer, shown)],
+            (Some(all), None, None, None) => all.into_iter().map(GivenAnswer::answered).collect(),
+            (None, Some(pause), Some(answer), shown) => vec![GivenAnswer { pause, answer, shown }.answered()],
             (Some(_), ..) => return Err("it has `answers`, and one beside them"),
             (None, ..) => return Err("it has no `answers`, nor `pause` and `answer`"),
         };

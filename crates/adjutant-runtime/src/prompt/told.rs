@@ -58,6 +58,16 @@ pub(super) fn stopped() -> Error {
     Error::new(ErrorKind::Closed, "the agent was stopped")
 }
 
+/// The agent ends for a moment.
+pub(super) fn updated() -> Error {
+    Error::new(ErrorKind::Closed, "the agent begins anew with an update; its run goes on then")
+}
+
+/// Nobody keeps what agents change in files.
+pub(super) fn unkept() -> Error {
+    Error::new(ErrorKind::Invalid, "what agents change in files is not kept here")
+}
+
 fn of_journal_kind(error: &JournalError) -> ErrorKind {
     match error.kind {
         JournalErrorKind::Missing => ErrorKind::Missing,

@@ -4,17 +4,20 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
-use adjutant_agent::{CancelBy, Event, EventKind, Outcome, RunResult};
+use adjutant_agent::{CancelBy, Event, EventKind, Outcome, Pause, RunResult};
 use adjutant_llm::CallId;
 use futures_core::Stream;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::Sleep,
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -29,6 +32,8 @@ use crate::error::{Error, ErrorKind};
 
 /// The largest number of sessions that are kept open while nobody works in them.
 const MAX_IDLE: usize = 16;
+/// The largest number of runs that go on without anybody who waits for them.
+const MAX_DETACHED: usize = 192;
 
 /// The news that an observer of the work is told. Texts of prompts and answers are never part of it.
 #[derive(Debug)]
@@ -60,10 +65,14 @@ pub(crate) struct SessionTable {
     /// Held while somebody looks at what a session waits for: whoever answers waits for that, and is not refused.
     pub(super) looking: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
+    /// The places of runs that nobody waits for.
+    detached: Arc<Semaphore>,
     /// Everything that works is wished to stop, and nothing new begins.
     pub(super) stopping: CancellationToken,
     /// Everything that still works is left.
     pub(super) leaving: CancellationToken,
+    /// True if what is left goes on at the next start.
+    goes_on: AtomicBool,
 }
 
 #[derive(Default)]
@@ -95,6 +104,8 @@ pub(super) struct SessionSlot {
     session: Option<Arc<str>>,
     /// How its run stood before it was answered, until that is heard.
     former: Option<OpenRun>,
+    /// The pauses that it had then.
+    waited: Vec<Arc<Pause>>,
     has_begun: bool,
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
@@ -119,8 +130,10 @@ impl SessionTable {
             open: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             observer: Mutex::default(),
+            detached: Arc::new(Semaphore::new(MAX_DETACHED)),
             stopping: CancellationToken::new(),
             leaving: CancellationToken::new(),
+            goes_on: AtomicBool::new(false),
         })
     }
 
@@ -129,8 +142,13 @@ impl SessionTable {
         self.runs.subscribe()
     }
 
-    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on.
+    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on. For an update
+    /// all are left at once, and go on after it.
     pub(super) async fn close(&self, grace: Duration) {
+        if self.open().is_updated() {
+            self.goes_on.store(true, Ordering::Release);
+            self.leaving.cancel();
+        }
         self.stopping.cancel();
         let mut runs = self.runs();
         // The sender is held by the table itself.
@@ -170,6 +188,7 @@ impl SessionTable {
             table: Arc::clone(self),
             session: session.cloned(),
             former: None,
+            waited: Vec::new(),
             has_begun: false,
             ended: None,
         })
@@ -208,6 +227,13 @@ impl SessionTable {
         let sessions = self.sessions();
         let open = sessions.open.get(session).filter(|open| open.at_work);
         open.and_then(|open| open.wishes.as_ref()).is_some_and(|wishes| wishes.send(wish).is_ok())
+    }
+
+    /// A place among the runs that nobody waits for.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
+        Arc::clone(&self.detached).try_acquire_owned().map_err(|_| {
+            Error::new(ErrorKind::Busy, format!("{MAX_DETACHED} runs are at work already; hint: ask again later"))
+        })
     }
 
     /// True if a run is at work in a session.
@@ -269,13 +295,20 @@ impl SessionSlot {
 
     /// A run that waits is about to be answered: it counts as at work before the log holds the answer, so that it goes on if a
     /// crash comes between. If the answer is not heard, it waits again.
-    pub(super) fn answers(&mut self) {
+    pub(super) fn answers(&mut self, waited: Vec<Arc<Pause>>) {
         let Some(session) = &self.session else { return };
         let mut open = self.table.open();
         if let Some(run) = open.get(session).filter(|run| run.state == OpenState::Waiting) {
             open.set(session, Some(OpenRun { state: OpenState::Working, ..run }));
-            self.former = Some(run);
+            (self.former, self.waited) = (Some(run), waited);
         }
+    }
+
+    /// Since when it waits, if for nothing but what it waited for before.
+    fn waits_since(&self, result: &RunResult) -> Option<u64> {
+        let Outcome::Paused { pauses } = &result.outcome else { return None };
+        let is_old = pauses.iter().all(|pause| self.waited.iter().any(|it| it.id == pause.id));
+        self.former.filter(|_| is_old).map(|run| run.since_ms)
     }
 
     /// Says what came of the work.
@@ -348,6 +381,15 @@ impl RunStream {
         Ok(stream)
     }
 
+    /// Performs the run to its end, without anybody who waits for it.
+    pub(super) fn detach(self, place: OwnedSemaphorePermit) {
+        tokio::spawn(async move {
+            let _place = place;
+            // Its log tells how it ended, and an observer hears of it.
+            let _ended = self.finish().await;
+        });
+    }
+
     /// Performs the run to its end.
     pub(super) async fn finish(mut self) -> Result<Arc<RunResult>, Error> {
         while let Some(item) = self.next().await {
@@ -359,13 +401,25 @@ impl RunStream {
         }
     }
 
+    /// Performs the run on a task of its own, to its end, whether its events are read or not.
+    pub(super) fn on_its_own(mut self) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
+        let (sender, mut heard) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Some(item) = self.next().await {
+                // Nobody need be there.
+                let _ = sender.send(item).await;
+            }
+        });
+        stream::poll_fn(move |cx| heard.poll_recv(cx))
+    }
+
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         if let Some(first) = self.first.pop_front() {
             return Poll::Ready(Some(Ok(first)));
         }
         let Some(run) = &mut self.run else { return Poll::Ready(None) };
         if self.leaving.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.fail(told::stopped()))));
+            return Poll::Ready(Some(Err(self.leave())));
         }
         if self.stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(cx).is_ready()) {
             self.stopping = None;
@@ -384,8 +438,9 @@ impl RunStream {
         match run.poll_event(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Some(event)) => {
-                if matches!(event.kind, EventKind::RunPaused { .. }) && event.who.depth == 0 {
-                    self.slot.note(|open, session| open.wait(session, event.at_ms));
+                if let (EventKind::RunPaused { result }, 0) = (&event.kind, event.who.depth) {
+                    let since_ms = self.slot.waits_since(result).unwrap_or(event.at_ms);
+                    self.slot.note(|open, session| open.wait(session, since_ms));
                 }
                 Poll::Ready(Some(Ok(event)))
             }
@@ -401,6 +456,16 @@ impl RunStream {
                 Err(error) => Poll::Ready(Some(Err(self.fail(error)))),
             },
         }
+    }
+
+    fn leave(&mut self) -> Error {
+        if !self.slot.table.goes_on.load(Ordering::Acquire) {
+            return self.fail(told::stopped());
+        }
+        // It counts as at work, whether it has begun or its answer was heard.
+        self.slot.former = None;
+        self.run.take().into_iter().for_each(LeadRun::leave);
+        self.fail(told::updated())
     }
 
     fn fail(&mut self, error: Error) -> Error {

@@ -81,7 +81,7 @@ pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: DoneSen
     tokio::spawn(async move {
         let asked = async {
             let prompter = instance.prompter().await?;
-            prompter.sessions(SessionsRequest { limit: Some(1), after: None }).await
+            prompter.sessions(SessionsRequest::new().limit(1)).await
         };
         let answered = match time::timeout(within, asked).await {
             Ok(Err(error)) => !matches!(error.kind(), ErrorKind::Connection | ErrorKind::TimedOut),

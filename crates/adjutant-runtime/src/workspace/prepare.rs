@@ -130,6 +130,23 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
     programs.for_each(|program| change(program.path));
 }
 
+/// True if two manifests mean the same but for what the making of a workspace changes: paths of copies, and digests of programs.
+pub(crate) fn is_same(one: &Manifest, other: &Manifest) -> bool {
+    let meant = |manifest: &Manifest| {
+        let mut manifest = manifest.clone();
+        manifest.agents.iter_mut().for_each(|agent| agent.context.clear());
+        manifest.data.iter_mut().for_each(|data| data.to = None);
+        manifest.programs_mut().for_each(|program| *program.sha256 = None);
+        for_each_copy(&mut manifest, |path| {
+            if !is_carried(path) {
+                *path = PathBuf::new();
+            }
+        });
+        manifest
+    };
+    meant(one) == meant(other)
+}
+
 /// A workspace that is being made.
 struct Making<'a> {
     copier: Copier<'a>,

@@ -2,10 +2,11 @@
 
 use std::{fs, path::Path};
 
-use super::{Prepared, TOOLS, Workspace};
+use super::{Prepared, TOOLS, Workspace, is_same};
 use crate::{
     error::{Error, ErrorKind},
-    provenance::{Difference, FileKind, Finding, PinnedFile, Provenance, digest_of, pin_program},
+    files,
+    provenance::{Difference, FileKind, Finding, PREPARED, PinnedFile, Provenance, digest_of, pin_program},
 };
 
 impl Provenance {
@@ -17,10 +18,15 @@ impl Provenance {
         workspace.prepared().map(|prepared: Prepared| prepared.provenance)
     }
 
-    /// Returns everything that is not as it was pinned, in the order of the files; nothing if all is. It reads every
-    /// file, and blocks.
+    /// Returns everything that is not as it was pinned, in the order of the files; nothing if all is. What runs is compared with
+    /// the manifest that it was made of. It reads every file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
+        let made = files::read_json::<Prepared>(&workspace.file(PREPARED));
+        let told = workspace.agent().and_then(|agent| Ok((agent.resolved, made?.resolved)));
+        if told.is_ok_and(|(agent, made)| !is_same(&agent.manifest, &made.manifest)) {
+            findings.push(Finding { kind: FileKind::Manifest, path: PREPARED.into(), what: Difference::Changed });
+        }
         for folder in ["context", "skills", TOOLS] {
             self.extra(workspace, Path::new(folder), &mut findings);
         }

@@ -75,6 +75,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("DataSpec.to", "data_files_are_told_with_their_places_and_descriptions"),
     ("DelegationSpec.agents", "tasks_are_given_to_those_that_the_agent_names"),
     ("DelegationSpec.depth", "depth_bounds_the_levels_below"),
+    ("DelegationSpec.on", "tasks_go_to_a_fleet_where_one_runs_the_manifest"),
     ("DelegationSpec.handoffs", "task_may_be_handed_on_as_often_as_the_agent_says"),
     ("EffectParams.kind", "effects_act_with_their_parameters"),
     ("EffectParams.params", "effects_act_with_their_parameters"),

@@ -1,8 +1,12 @@
 //! Agents beside and below the one that is spoken to.
 
-use adjutant_agent::Outcome;
+use std::sync::{Arc, Mutex};
+
+use adjutant_agent::{ChildLink, ChildOrder, ChildRole, LogId, LogInfo, Outcome, Placement};
 use adjutant_llm::{Script, Status};
 use adjutant_runtime::Lead;
+use adjutant_tool::ToolError;
+use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::stage::{MODEL, OTHER, Stage, agents, calls, lead, preview, result, run, seen, still, tools, with};
@@ -32,6 +36,46 @@ async fn tasks_are_given_to_agents_of_the_manifest() {
     let ran = run(&engine).await;
     assert!(result(&ran, 0).contains("It is fixed."), "{}", result(&ran, 0));
     assert!(stage.other.requests()[0].system.contains("Be quick."));
+}
+
+#[derive(Default)]
+struct Orders(Arc<Mutex<Vec<ChildOrder>>>);
+
+#[async_trait]
+impl Placement for Orders {
+    async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError> {
+        let link = ChildLink::from(&order);
+        self.0.lock().expect("no panic").push(order);
+        Ok(link)
+    }
+
+    async fn stop(&self, _: &LogId) -> Result<(), ToolError> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn tasks_go_to_a_fleet_where_one_runs_the_manifest() {
+    let stage = Stage::with(calls("delegate", task("helper")), [done()]);
+    let chief = chief(json!({ "delegation": { "depth": 1, "on": "fleet" } }));
+    let manifest = agents([chief, helper(json!({ "instructions": "Be quick.", "model": null }))]);
+    let wrong = stage.wrong(manifest.clone()).await.to_string();
+    assert!(wrong.contains("chief gives tasks `on: fleet`") && wrong.contains("adjutant worker"), "{wrong}");
+    let orders = Orders::default();
+    let ordered = Arc::clone(&orders.0);
+    let engine = stage.builder(manifest).placement(orders).build().await.expect("a fleet runs it");
+    assert!(matches!(run(&engine).await.outcome, Outcome::Paused { .. }));
+    let order = ordered.lock().expect("no panic").remove(0);
+    let mut info = LogInfo::new(order.session, 0);
+    assert!(engine.child(&info).is_none());
+    info.about = (&order.role).into();
+    let child = engine.child(&info).expect("it is one").expect("it is made");
+    assert_eq!((&*child.identity().name, &*child.identity().config_name), ("helper-fix-1", "helper"));
+    stage.model.push(done());
+    let result = child.new_session().run(order.prompts).await.expect("it has the model of the first one");
+    assert!(result.is_finished() && stage.model.requests().pop().expect("it was asked").system.contains("Be quick."));
+    info.about = (&ChildRole { agent: "stranger".into(), ..order.role }).into();
+    assert!(engine.child(&info).expect("it is one").expect_err("nobody").to_string().contains("no such agent"));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use adjutant_agent::Outcome;
+use adjutant_agent::{EventKind, Outcome};
 use adjutant_llm::{CallResult, Content, Script};
 use adjutant_mcp::{HttpOptions, McpHost, Revision, ServedResource, Transport};
 use adjutant_runtime::{
@@ -18,12 +18,13 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, calls, lead, one, preview, result, run, tools, with};
 
-/// A server that counts its calls, at an address that wants a token.
-async fn server(has_resources: bool) -> (String, Arc<AtomicUsize>) {
+/// A server that counts its calls, with so many more tools, at an address that wants a token.
+async fn server(more: usize, has_resources: bool) -> (String, Arc<AtomicUsize>) {
     let called = Arc::new(AtomicUsize::new(0));
     let tool = |name: &str| {
         let called = Arc::clone(&called);
-        let spec = ToolSpec::new(name, "Looks.", json!({ "type": "object", "properties": {} }));
+        let about = format!("Looks for {}.", "birds ".repeat(20));
+        let spec = ToolSpec::new(name, about, json!({ "type": "object", "properties": {} }));
         let spec = ToolSpec {
             replay: Replay::Pure,
             hints: ToolHints { reads_only: Some(true), ..ToolHints::default() },
@@ -41,7 +42,9 @@ async fn server(has_resources: bool) -> (String, Arc<AtomicUsize>) {
             greet,
             |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("Hello, {}!", args["who"]))) },
         );
-    let host = McpHost::new("birds").tools(Tools::new("birds").tool(tool("look")).tool(tool("peek")));
+    let tools = Tools::new("birds").tool(tool("look")).tool(tool("peek"));
+    let tools = (0..more).fold(tools, |tools, at| tools.tool(tool(&format!("filler_{at}"))));
+    let host = McpHost::new("birds").tools(tools);
     let host = host.prompts(Tools::new("prompts").tool(greet));
     let host = if has_resources { host.resource(notes()) } else { host };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -70,7 +73,7 @@ fn token() -> Credentials {
 
 #[tokio::test]
 async fn tool_of_a_server_waits_for_a_word_unless_the_server_is_believed() {
-    let (url, called) = server(false).await;
+    let (url, called) = server(0, false).await;
     for (fields, rules, waits) in [
         (json!({}), json!({}), true),
         (json!({ "trusted": true }), json!({}), false),
@@ -100,7 +103,7 @@ async fn tool_of_a_server_waits_for_a_word_unless_the_server_is_believed() {
 
 #[tokio::test]
 async fn server_gives_the_tools_that_are_named_under_their_prefix() {
-    let (url, _) = server(false).await;
+    let (url, _) = server(0, false).await;
     for (fields, toolbox, expect) in [
         (json!({}), json!("birds"), &["birds_look", "birds_peek"][..]),
         (json!({ "prefix": "b_", "tools": ["look"] }), json!("birds"), &["b_look"]),
@@ -111,6 +114,51 @@ async fn server_gives_the_tools_that_are_named_under_their_prefix() {
         let engine = builder.build().await.expect("it is right");
         assert_eq!(tools(&preview(&engine).await), expect);
     }
+}
+
+#[tokio::test]
+async fn tools_of_a_large_server_are_found_and_stay_and_are_asked_about() {
+    let (url, called) = server(400, false).await;
+    let find = || Script::new().call("find_tools", json!({ "names": ["birds_peek"] }));
+    let peek = || Script::new().call("birds_peek", json!({}));
+    // What is said of all tools does not keep it from being found.
+    let none = json!({ "default": "deny", "rules": [{ "tools": ["birds_*"], "then": "allow" }] });
+    for (agent, waits) in [(json!({}), true), (json!({ "access": none, "rules": { "allow": ["birds_peek"] } }), false)]
+    {
+        let stage = Stage::new([find(), peek(), Script::new().text("Done."), Script::new().text("Again.")]);
+        let builder = stage.builder(manifest(&url, json!({}), agent)).credentials(token());
+        let engine = builder.build().await.expect("it is right");
+        let (before, mut ran) = (called.load(Ordering::SeqCst), run(&engine).await);
+        drop(engine);
+        // Another process answers, and goes on.
+        let builder = stage.builder(manifest(&url, json!({}), json!({}))).credentials(token());
+        let engine = builder.build().await.expect("it is right");
+        if let Outcome::Paused { pauses } = &ran.outcome {
+            assert!(waits && called.load(Ordering::SeqCst) == before, "{pauses:?}");
+            ran = lead(&engine).resume(vec![pauses[0].answered(Answer::approve())]).await.expect("it goes on");
+        }
+        assert_eq!((ran.text().as_str(), called.load(Ordering::SeqCst) - before), ("Done.", 1));
+        run(&engine).await;
+        let shown: Vec<Vec<String>> =
+            stage.model.requests().iter().map(|it| tools(it).into_iter().map(str::to_owned).collect()).collect();
+        let loaded = ["find_tools", "birds_peek"];
+        assert_eq!(shown, [&loaded[..1], &loaded, &loaded, &loaded]);
+    }
+}
+
+#[tokio::test]
+async fn server_that_does_not_come_up_is_a_warning_of_the_run() {
+    let stage = Stage::new([Script::new().text("Done.")]);
+    let builder = stage.builder(manifest("http://127.0.0.1:9/mcp", json!({}), json!({}))).credentials(token());
+    let engine = builder.build().await.expect("it is right");
+    let mut running = lead(&engine).run("Hello.").stream().expect("it runs");
+    let mut warned = String::new();
+    while let Some(event) = running.next().await {
+        if let EventKind::Warning { warning } = &event.kind {
+            warned += &warning.message;
+        }
+    }
+    assert!(warned.contains("birds") && warned.contains("cannot be reached"), "{warned}");
 }
 
 #[tokio::test]
@@ -133,7 +181,7 @@ async fn engine_is_refused_when_a_server_cannot_be_meant() {
 
 #[tokio::test]
 async fn resources_are_listed_and_read_by_tools_and_prompts_are_said() {
-    let (url, _) = server(true).await;
+    let (url, _) = server(0, true).await;
     let script = [
         Script::new().call("birds_list_resources", json!({})),
         Script::new().call("birds_read_resource", json!({ "uri": "notes:///heron" })),

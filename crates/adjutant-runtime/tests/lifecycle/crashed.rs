@@ -147,11 +147,37 @@ async fn run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says
             let events = prompter.resume(ResumeRequest::new(vec![given])).await.expect("it is answered");
             tokio::spawn(events.for_each(|_| async {}));
         }
+        if on_restart == "resume" {
+            assert_eq!(waiting(&*prompter).await, [], "nobody is asked");
+        }
         match (on_restart, answer) {
             ("resume", _) | (_, Some(true)) => ends_well(&**agent, &*prompter).await,
             _ => ends_there(&**agent, &*prompter).await,
         }
         assert_eq!(waiting(&*prompter).await, []);
+        agent.remove().await.expect("it goes");
+    }
+}
+
+#[tokio::test]
+async fn run_at_work_goes_on_after_an_update_and_after_one_that_fails() {
+    for (is_process, field, value) in [
+        (false, "max_turns", json!(9)),
+        (true, "max_turns", json!(9)),
+        (false, "model", json!("anthropic/claude-sonnet-5")),
+        (true, "model", json!("anthropic/claude-sonnet-5")),
+    ] {
+        let (_folder, host, home) = place(&Manner { before: "", does: "engine" });
+        let backend: Arc<dyn Backend> = match is_process {
+            true => Arc::new(process(&home, &host)),
+            false => Arc::new(InProcess::new(&home, InProcessOptions::new())),
+        };
+        let agent = at_work(&*backend, "resume").await;
+        let mut new = serde_json::to_value(worker("resume")).expect("it is written");
+        new["manifest"]["agents"][0][field] = value;
+        let updated = agent.update(serde_json::from_value(new).expect("it is a manifest")).await;
+        assert_eq!(updated.is_err(), field == "model", "{updated:?}");
+        ends_well(&*agent, &*agent.prompter().await.expect("it can be asked")).await;
         agent.remove().await.expect("it goes");
     }
 }

@@ -81,9 +81,14 @@ async fn every_change_of_a_file_is_found() {
         fs::set_permissions(&path, mode).expect("it can be changed");
         assert_eq!(found(), []);
     }
+    let made = workspace.file("prepared.json");
+    let before = fs::read_to_string(&made).expect("it is there");
+    fs::write(&made, before.replacen("Looks.", "Looks!", 1)).expect("it can be written");
+    let found = provenance.verify(&workspace).pop().expect("it is found");
+    assert_eq!((&*found.to_string(), found.forbids_start()), ("the manifest file prepared.json was changed", true));
+    fs::write(&made, before).expect("it can be written");
     fs::write(workspace.skills().join("0/skills/sums/more.md"), "more").expect("it can be written");
-    let findings = provenance.verify(&workspace);
-    assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].to_string(), "the skill file skills/0/skills/sums/more.md was added");
+    let found: Vec<String> = provenance.verify(&workspace).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["the skill file skills/0/skills/sums/more.md was added"]);
     assert_eq!(agent.start().await.expect_err("a file was added").kind(), ErrorKind::Config);
 }

@@ -11,8 +11,8 @@ use adjutant_runtime::{
     host::HostFile,
     http::{Client, OPENAPI},
     prompt::{
-        Control, EventStream, ForkRequest, MessagesRequest, ObjectRequest, PausesRequest, PromptRequest, ResumeRequest,
-        SessionsRequest,
+        Control, EventStream, ForkRequest, Look, MessagesRequest, ObjectRequest, PausesRequest, PromptRequest,
+        ResumeRequest, SessionsRequest, UndoRequest,
     },
     supervisor::Settings,
 };
@@ -52,11 +52,21 @@ routes! {
     "POST /v1/control" => is_steered_and_stopped;
     "GET /v1/events" => is_followed;
     "POST /v1/fork", "DELETE /v1/sessions" => is_forked_and_deleted;
+    "GET /v1/tree", "GET /v1/diff", "GET /v1/explain", "GET /v1/request", "GET /v1/context", "GET /v1/fleet", "POST /v1/undo" => is_looked_into;
     "GET /v1/sessions", "GET /v1/messages", "GET /v1/sessions/{name}/messages" => is_paged;
 }
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
 /// What every way ends with, and what is HTTP's alone or held by `control.rs`.
-const OTHERS: [&str; 4] = ["POST /v1/stop", "GET /v1/openapi.json", "GET /v1/agents", "GET /v1/agents/{agent}"];
+const OTHERS: [&str; 8] = [
+    "POST /v1/stop",
+    "GET /v1/openapi.json",
+    "GET /v1/agents",
+    "GET /v1/agents/{agent}",
+    "GET /v1/agents/{agent}/export",
+    "POST /v1/session",
+    "GET /",
+    "GET /app/{name}",
+];
 
 impl Way {
     fn session(&self, of: &str) -> String {
@@ -185,9 +195,39 @@ async fn is_forked_and_deleted(way: &Way) {
     assert_eq!(*fork(from.clone(), to.clone()).await.expect("it is forked").name, *to);
     refused(fork(from.clone(), to.clone()).await, ErrorKind::Exists);
     refused(fork("nobody".to_owned(), way.session("none")).await, ErrorKind::Missing);
+    let mut other = ForkRequest::new(way.session("other"));
+    (other.model, other.prompt) = (Some("offline/planner".into()), Some("Another.".into()));
+    way.prompter.fork(Some(&from), other.clone()).await.expect("it goes on");
+    let events = way.prompter.attach(Some(&other.to), Some(0)).await.expect("it is followed");
+    // The usual model would say what it was told.
+    let said = end(&all(events).await).1;
+    assert!(said.starts_with("I am offline"), "{said}");
+    (other.model, other.to) = (Some("no/such".into()), way.session("none").into());
+    refused(way.prompter.fork(Some(&from), other).await, ErrorKind::Model);
     way.prompter.delete(&from).await.expect("it goes");
     refused(way.prompter.delete(&from).await, ErrorKind::Missing);
     assert_eq!(way.prompt("to", "And now?").await.expect("it is whole"), "You said: And now?");
+}
+
+async fn is_looked_into(way: &Way) {
+    way.prompt("looked", "Look.").await.expect("it answers");
+    let (name, other) = (way.session("looked"), way.session("prompt"));
+    let look = |session: String, look| async move { way.prompter.look(Some(&session), look).await };
+    let told = look(name.clone(), Look::Tree).await.expect("it is told");
+    assert_eq!(told.pointer("/branches/0/info/log"), Some(&json!(name)));
+    let told = look(name.clone(), Look::Diff { with: other.into() }).await.expect("it is told");
+    assert_ne!(told["beyond"], json!([0, 0]));
+    let told = look(name.clone(), Look::Explain).await.expect("it is told");
+    assert_eq!(told, json!({"again": [], "differs": []}));
+    let told = look(name.clone(), Look::Context { after: 0, limit: None }).await.expect("it is told");
+    let seq = told.pointer("/requests/0/seq").and_then(Value::as_u64).expect("there is one");
+    let told = look(name.clone(), Look::Request { seq }).await.expect("it is told");
+    assert_eq!(told.pointer("/entries/0/entry/content/0/text"), Some(&json!("Look.")), "{told}");
+    assert!(told["tools"].as_array().expect("a list").iter().all(|tool| tool.get("schema").is_some()), "{told}");
+    assert!(look(name.clone(), Look::Fleet).await.expect("it is told")["due"].is_u64());
+    refused(look(name.clone(), Look::Request { seq: 1_000 }).await, ErrorKind::Missing);
+    refused(look("nobody".to_owned(), Look::Tree).await, ErrorKind::Missing);
+    refused(way.prompter.undo(Some(&name), UndoRequest::default()).await, ErrorKind::Invalid);
 }
 
 async fn is_paged(way: &Way) {

@@ -10,7 +10,7 @@ use adjutant_runtime::manifest;
 use serde_json::Value;
 
 /// The headings of tables, and the definitions of the schema that they are about.
-const TABLES: [(&str, &str); 34] = [
+const TABLES: [(&str, &str); 35] = [
     ("The whole", ""),
     ("An agent", "AgentSpec"),
     ("`model`", "ModelSpec"),
@@ -43,6 +43,7 @@ const TABLES: [(&str, &str); 34] = [
     ("Choices: `access.default`, `then`", "Approval"),
     ("Choices: `mode`", "AccessMode"),
     ("Choices: `at_limit`", "LimitEnd"),
+    ("Choices: `on`", "DelegationPlace"),
     ("Choices: `on_restart`", "OnRestart"),
     ("Choices: `thinking`", "Effort"),
 ];

@@ -293,7 +293,8 @@ fn import_is_refused_when_its_manifest_points_out_of_the_folder() {
     let of_root = |path: &str| format!("{path}, the `root` of a toolbox");
     let hint = "hint: `--root DIR` names the folder that stands for that of the manifest";
     let reaches = |path: &str| json!({"process_tools": [{"name": "a", "description": "A.", "binary": "sh", "sandbox": {"write": [path]}}]});
-    let cases: [(Value, &str); 17] = [
+    let server = |fields: Value| json!({"mcp": {"servers": {"a": fields}}});
+    let cases: [(Value, &str); 19] = [
         (json!({"skill_folders": ["/root/.ssh"]}), "/root/.ssh"),
         (json!({"data": [{"file": "../../other/state/agent.db"}]}), "../../other/state/agent.db"),
         (json!({"sessions": {"store": {"kind": "sqlite", "path": "/var/x.db"}}}), "/var/x.db"),
@@ -311,6 +312,8 @@ fn import_is_refused_when_its_manifest_points_out_of_the_folder() {
         (program("/usr/../tmp/sh"), "/usr/../tmp/sh, the program of a tool"),
         (reaches("work"), "work, what the program of a tool reaches"),
         (reaches("/proc/self/cwd"), "/proc/self/cwd, what the program of a tool reaches"),
+        (server(json!({"command": "../../sh"})), "../../sh, the program of a server"),
+        (server(json!({"command": "sh", "cwd": "work"})), &format!("work, the `cwd` of a server; {hint}")),
     ];
     for (manifest, path) in cases {
         let expect = format!("FILE cannot be imported: prepared.json points out of the agent's folder: {path}");
@@ -335,6 +338,8 @@ fn prepared_beside(setting: &Setting) -> PathBuf {
         {"name": "greet", "description": "Greets.", "binary": origin.join("bin/greet"), "sha256": sha256},
         {"name": "run", "description": "Runs.", "binary": "/bin/sh", "sha256": "0".repeat(64), "args": [origin.join("bin/greet")]},
     ]);
+    let birds = json!({"command": origin.join("bin/greet"), "cwd": origin.join("docs"), "sandbox": {"read": ["/opt"]}});
+    made["manifest"]["mcp"] = json!({"servers": {"birds": birds, "far": {"url": "https://x.example/${KEY}"}}});
     let host = json!({"kind": "host", "path": "/old/host", "sha256": sha256, "bytes": 1});
     let prepared = json!({"resolved": made, "provenance": {"files": [host]}, "prepared_ms": 1});
     fs::write(setting.entry.workspace.file("prepared.json"), prepared.to_string()).expect("it is written");
@@ -350,7 +355,9 @@ fn what_lies_beside_the_manifest_goes_along_and_what_lies_elsewhere_is_told_and_
     let expect = [
         format!("{}, in the command line of the tool run", origin.join("bin/greet").display()),
         "/bin/sh, the program of the tool run".to_owned(),
+        "/opt, for the server birds".to_owned(),
         format!("{}, the folder of the toolbox files", origin.join("docs").display()),
+        format!("{}, the folder of the server birds", origin.join("docs").display()),
     ];
     assert_eq!(exported.needed, expect);
     fs::remove_dir_all(&origin).expect("it is deleted");
@@ -360,7 +367,7 @@ fn what_lies_beside_the_manifest_goes_along_and_what_lies_elsewhere_is_told_and_
     let rows = [
         (
             ImportOptions::new(),
-            "points out of the agent's folder: ./docs, the `root` of a toolbox; hint: `--root DIR` names",
+            "points out of the agent's folder: ./docs, the `cwd` of a server; hint: `--root DIR` names",
         ),
         (options().root(setting.path("none")), "there is no folder "),
         (options().set("process_tools.run.binary", "/no/such"), "the program of the tool run is not here: "),
@@ -374,6 +381,8 @@ fn what_lies_beside_the_manifest_goes_along_and_what_lies_elsewhere_is_told_and_
         ),
         (options().set("process_tools.walk.binary", "/bin/sh"), "`process_tools` has no \"walk\""),
         (options().set("skill_folders", json!(["/etc"])), "not a path that can be set: /etc"),
+        (options().set("mcp.servers.birds.cwd", "docs"), "not a path that can be set: docs"),
+        (options().set("mcp.servers.birds.command", "/no/such"), "the program of the server birds is not here: "),
     ];
     for (options, expect) in rows {
         let error = import(&home, &from, &options, &Trust::All).expect_err(expect);
@@ -392,7 +401,10 @@ fn what_lies_beside_the_manifest_goes_along_and_what_lies_elsewhere_is_told_and_
         agents[0]["toolboxes"][0]["root"],
         json!(setting.folder.path().canonicalize().expect("it is there").join("docs"))
     );
-    assert_eq!(made.provenance.files.len(), 2, "the programs, and no host");
+    let birds = &made.resolved.manifest.mcp.servers["birds"];
+    assert_eq!(birds.command, Some(workspace.file("tools/mcp.birds/greet")));
+    assert_eq!(birds.cwd, Some(setting.folder.path().canonicalize().expect("it is there").join("docs")));
+    assert_eq!(made.provenance.files.len(), 3, "the programs, and no host");
     let found = || {
         let findings = made.provenance.verify(&workspace).into_iter().map(|finding| finding.to_string());
         findings.filter(|finding| finding.contains(" tool ")).collect::<Vec<_>>()
@@ -441,6 +453,10 @@ fn import_lists_what_is_wanted_and_lets_it_in_when_that_is_trusted() {
         (
             json!({"process_tools": [{"name": "a", "description": "A.", "binary": "/bin/sh", "sandbox": {"danger_without_any": true}}]}),
             "program: \"/bin/sh\", as the tool a, without a sandbox",
+        ),
+        (
+            json!({"mcp": {"servers": {"a": {"command": "/bin/sh", "args": ["-c", "x"], "sandbox": {"network": true}}}}}),
+            "program: \"/bin/sh\" \"-c\" \"x\", as the server a, with the network",
         ),
         (
             json!({"providers": [{"name": "openai", "base_url": "https://evil.example/v1", "key_variables": ["HF_TOKEN"]}]}),

@@ -11,11 +11,11 @@ use adjutant_agent::{
 };
 use adjutant_llm::{Gate, Script};
 use adjutant_runtime::{
-    ErrorKind,
-    prompt::{Control, ForkRequest, MessagesRequest, PausesRequest},
+    ErrorKind, Prompter,
+    prompt::{Control, ForkRequest, MessagesRequest, PausesRequest, StoredPrompter},
 };
 use async_trait::async_trait;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -86,6 +86,8 @@ async fn call_is_stopped_and_its_run_goes_on(over: Over) {
             break call;
         }
     };
+    let other = Control::StopCall { call: "c9_0_0".parse().expect("a call") };
+    assert_eq!(kind(stage.prompter.control(Some("talk"), other).await), ErrorKind::Missing);
     stage.prompter.control(Some("talk"), Control::StopCall { call }).await.expect("it is heard");
     assert_eq!(stage::end_of(&stage::all(events).await).text(), "Done.");
 }
@@ -163,7 +165,7 @@ async fn session_is_forked_and_deleted(over: Over) {
     assert_eq!(kind(said("talk").await), ErrorKind::Missing);
 }
 
-/// A journal that counts the records that are read.
+/// A journal that counts the records that are read; what it gives is not asked again after its end.
 #[derive(Debug, Clone)]
 struct Counting(MemoryJournal, Arc<AtomicUsize>);
 
@@ -175,14 +177,58 @@ impl Journal for Counting {
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {
         let count = Arc::clone(&self.1);
-        Box::pin(self.0.read(log, after).inspect(move |_| {
+        Box::pin(stream::unfold((self.0.read(log, after), count), |(mut records, count)| async move {
+            let record = records.next().await?;
             count.fetch_add(1, Ordering::Relaxed);
+            Some((record, (records, count)))
         }))
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
         self.0.info(log).await
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stored_log_is_told_on_without_being_read_again() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let journal = Counting(MemoryJournal::default(), Arc::clone(&count));
+    let scripts = (0..101).map(|at| Script::new().text(format!("answer {at}")));
+    let stage = stage::kept(Over::Local, scripts, journal.clone(), Durability::default()).await;
+    for at in 0..100 {
+        stage.prompt("talk", &format!("question {at}")).await.expect("an answer");
+    }
+    let stored = StoredPrompter::new(Arc::new(journal));
+    let told = stage::all(stored.attach(Some("talk"), Some(0)).await.expect("it is there")).await;
+    let last = told.last().expect("there are some").seq;
+    let same = stage::all(stage.prompter.attach(Some("talk"), Some(0)).await.expect("it is there")).await;
+    let kinds = |events: &[Event]| events.iter().map(|event| (event.seq, stage::name(event))).collect::<Vec<_>>();
+    assert_eq!(kinds(&told), kinds(&same));
+    let read = count.swap(0, Ordering::Relaxed);
+    assert!(stage::all(stored.attach(Some("talk"), Some(last.0)).await.expect("it is there")).await.is_empty());
+    stage.prompt("talk", "and now?").await.expect("an answer");
+    let more = stage::all(stored.attach(Some("talk"), Some(last.0)).await.expect("it is there")).await;
+    assert_eq!(stage::end_of(&more).text(), "answer 100");
+    let again = count.load(Ordering::Relaxed);
+    assert!(read > 600 && again < 30, "{read} records were read, then {again}");
+}
+
+#[tokio::test]
+async fn run_is_followed_to_its_end_while_its_log_is_behind() {
+    let (journal, gate) = (Counting(MemoryJournal::default(), Arc::default()), Gate::default());
+    let script = Script::new().text("A long story.").delta_chars(2).wait_at(2, &gate);
+    let stage = stage::kept(Over::Local, [script], journal, Durability::default()).await;
+    let running = at_work(&stage, &gate).await;
+    let mut heard = stage.prompter.attach(Some("talk"), Some(0)).await.expect("it is followed");
+    // Once more while it waits for the log.
+    for _ in 0..2 {
+        if let Some(event) = heard.next().now_or_never() {
+            event.expect("it goes on").expect("an event");
+        }
+    }
+    gate.open();
+    assert_eq!(stage::end_of(&stage::all(heard).await).text(), "A long story.");
+    running.await.expect("it ends");
 }
 
 #[tokio::test]

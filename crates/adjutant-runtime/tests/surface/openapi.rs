@@ -15,6 +15,10 @@ use crate::{
 const ROUTES: &str = include_str!("../../src/http/routes.rs");
 /// The source of the routes of the control plane.
 const CONTROL: &str = include_str!("../../src/control.rs");
+/// The source of those of a page.
+const PAGE: &str = include_str!("../../src/http/page.rs");
+/// The routes of a page, which an agent itself has not.
+const PAGED: [&str; 3] = ["/", "/app/{name}", "/v1/session"];
 const METHODS: [&str; 5] = ["get", "post", "put", "delete", "patch"];
 
 struct Described {
@@ -113,7 +117,7 @@ fn openapi_names_every_route_and_method_and_no_other() {
         .iter()
         .flat_map(|(path, item)| methods(&document, item).into_iter().map(move |method| format!("{method} {path}")))
         .collect();
-    let all: BTreeSet<String> = [(ROUTES, "/v1"), (ROUTES, "/v1/agents/{agent}"), (CONTROL, "")]
+    let all: BTreeSet<String> = [(ROUTES, "/v1"), (ROUTES, "/v1/agents/{agent}"), (CONTROL, ""), (PAGE, "")]
         .into_iter()
         .flat_map(|(source, below)| served(source, below))
         .collect();
@@ -128,7 +132,8 @@ async fn openapi_is_served_and_every_route_answers_as_it_says() {
     let told = ask(&stage, Asked::new("GET", "/v1/openapi.json")).await;
     assert_eq!(told.json(), described.document);
     let paths = described.document.get("paths").and_then(Value::as_object).expect("paths");
-    for (path, item) in paths.iter().filter(|(path, _)| !path.starts_with("/v1/agents")) {
+    let is_own = |path: &str| !path.starts_with("/v1/agents") && !PAGED.contains(&path);
+    for (path, item) in paths.iter().filter(|(path, _)| is_own(path)) {
         let asked = path.replace("{name}", "nobody");
         for method in METHODS {
             if path == "/v1/stop" && method == "post" {
@@ -188,6 +193,20 @@ async fn requests_and_answers_fit_their_schemas() {
     }
     let told = described.exchange(&stage, "GET", "/v1/events", "/v1/events?session=a&after=0", None).await;
     assert_eq!(told, json!("end"));
+    let of_a = |route: &'static str, more: &str| (route, format!("{route}?session=a{more}"));
+    for (route, path) in [
+        of_a("/v1/tree", ""),
+        of_a("/v1/diff", "&with=b"),
+        of_a("/v1/explain", ""),
+        of_a("/v1/request", "&seq=1"),
+        of_a("/v1/context", "&limit=1"),
+        of_a("/v1/request", "&seq=1000"),
+        of_a("/v1/diff", ""),
+        of_a("/v1/fleet", ""),
+    ] {
+        described.exchange(&stage, "GET", route, &path, None).await;
+    }
+    described.exchange(&stage, "POST", "/v1/undo", "/v1/undo?session=a", Some(json!({"to": 1}))).await;
     let fork = Some(json!({"to": "e", "at": 2}));
     described.exchange(&stage, "POST", "/v1/fork", "/v1/fork?session=a", fork).await;
     described.exchange(&stage, "DELETE", "/v1/sessions", "/v1/sessions?session=e", None).await;

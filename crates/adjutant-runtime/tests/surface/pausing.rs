@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Answered, Outcome, Pause, PauseId};
-use adjutant_llm::Script;
+use adjutant_llm::{Gate, Script};
 use adjutant_runtime::{
     ErrorKind,
-    prompt::{PausesRequest, ResumeRequest},
+    prompt::{MessagesRequest, PausesRequest, ResumeRequest},
 };
 use adjutant_tool::Answer;
+use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::stage::{self, Over, Stage, kind, kind_of, stage};
 
 stage::both!(
     run_that_waits_goes_on_with_the_answer,
+    run_that_was_answered_goes_on_when_nobody_follows_it,
     run_that_waits_refuses_prompts_and_wrong_answers,
     resume_is_refused_when_no_run_waits,
     stream_of_a_run_that_waits_ends_with_run_paused,
@@ -52,6 +54,20 @@ async fn run_that_waits_goes_on_with_the_answer(over: Over) {
     stage.model.assert_done();
 }
 
+async fn run_that_was_answered_goes_on_when_nobody_follows_it(over: Over) {
+    let gate = Gate::default();
+    let [calls, done] = scripts();
+    let stage = stage(over, [calls, done.wait_at(0, &gate)]).await;
+    let pause = waiting(&stage).await;
+    let mut events = stage.prompter.resume(approve(pause.id.clone())).await.expect("it goes on");
+    events.next().await.expect("it has begun").expect("an event");
+    drop(events);
+    gate.open();
+    stage.idle().await;
+    let page = stage.prompter.messages(MessagesRequest::new().session("talk")).await.expect("a page");
+    assert_eq!(page.messages.last().map(|it| it.text.as_str()), Some("Done."));
+}
+
 async fn run_that_waits_refuses_prompts_and_wrong_answers(over: Over) {
     let stage = stage(over, scripts()).await;
     let pause = waiting(&stage).await;
@@ -73,7 +89,10 @@ async fn run_that_waits_refuses_prompts_and_wrong_answers(over: Over) {
 async fn resume_is_refused_when_no_run_waits(over: Over) {
     let stage = stage(over, [Script::new().text("Hello.")]).await;
     let resume = || approve(PauseId("nothing".into()));
-    assert_eq!(kind_of(stage.prompter.resume(resume()).await), Some(ErrorKind::Conflict));
+    // Nor is a session made by it.
+    for _ in 0..2 {
+        assert_eq!(kind_of(stage.prompter.resume(resume()).await), Some(ErrorKind::Missing));
+    }
     stage.prompt("talk", "Hi.").await.expect("an answer");
     assert_eq!(kind_of(stage.prompter.resume(resume()).await), Some(ErrorKind::Conflict));
 }
@@ -110,7 +129,7 @@ async fn pauses_are_listed_until_they_are_answered_one_by_one(over: Over) {
     let events = stage::all(stage.prompter.resume(approve_shown(&waiting[1].pause)).await.expect("it goes on")).await;
     assert_eq!(events.last().map(stage::name).as_deref(), Some("run_paused"));
     let left = listed().await;
-    assert_eq!(left.iter().map(|it| &it.pause.id).collect::<Vec<_>>(), [&waiting[0].pause.id]);
+    assert_eq!(left, waiting[..1], "it waits since then");
     stage::all(stage.prompter.resume(approve_shown(&left[0].pause)).await.expect("it goes on")).await;
     assert_eq!(listed().await, []);
 }

@@ -391,7 +391,7 @@ async fn strangers_keep_nobody_out_when_they_hold_every_connection() {
 }
 
 /// A wrong body, and the first words of what is told of it.
-const WRONG: [(&str, &str, &str); 19] = [
+const WRONG: [(&str, &str, &str); 20] = [
     ("/v1/prompt", r#"{"text": "Hi."}"#, ": missing properties 'prompt', additionalProperties 'text' not allowed"),
     ("/v1/prompt", r#"{"prompt": 5}"#, ": /prompt: want string, but got number"),
     ("/v1/prompt", "[]", ": want object, but got array"),
@@ -430,6 +430,7 @@ const WRONG: [(&str, &str, &str); 19] = [
     ),
     ("/v1/control", r#"{"control": "steer"}"#, ": missing properties 'text'"),
     ("/v1/control", r#"{"control": "stop", "call": "c1_0_0"}"#, ": additionalProperties 'call' not allowed"),
+    ("/v1/control", r#"{"control": "stop_call", "call": "zzz"}"#, ": not a call id of the form "),
     ("/v1/fork", r#"{"to": 5}"#, ": /to: want string, but got number"),
 ];
 
@@ -463,5 +464,10 @@ async fn wrong_body_is_told_what_is_wrong_and_which_forms_there_are() {
     let answer = ask(&stage, Asked { body: "{".into(), ..Asked::new("POST", "/v1/prompt") }).await;
     assert!(answer.body.contains("the request is no JSON: "), "{}", answer.body);
     let answer = ask(&stage, Asked::new("GET", "/v1/pauses?sesion=a")).await;
-    assert!(answer.body.contains("the query is not as it must be; hint: it is ?session=NAME"), "{}", answer.body);
+    assert!(
+        answer.body.contains("the query is not as it must be: sesion: nothing is named `sesion`"),
+        "{}",
+        answer.body
+    );
+    assert!(answer.body.contains("; hint: it is ?session=NAME"), "{}", answer.body);
 }

@@ -51,10 +51,10 @@ pub enum CommandInput {
     Streamed(oneshot::Sender<CommandPipes>),
 }
 
-/// The ends of two pipes of a command.
+/// The ends of two pipes of a command; with a list of hosts its input is a socket.
 #[derive(Debug)]
 pub struct CommandPipes {
-    /// Leads to its input.
+    /// Leads to its input: the end of it is when this is closed.
     pub input: OwnedFd,
     /// Comes from its output.
     pub output: OwnedFd,

@@ -125,9 +125,6 @@ impl Live {
             (None, writer.try_clone().map_err(told)?)
         };
         let (line, gate, hosts) = gate(sandbox).map_err(told)?;
-        if hosts.is_some() && !matches!(job.input, CommandInput::None) {
-            return Err("one with a list of hosts can be given no input".to_owned());
-        }
         let began = Instant::now();
         let child = spawn(sandbox, job, line, (writer, error_writer))?;
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or("it has no number")?;
@@ -343,7 +340,8 @@ fn spawn(
         Access::Write => write.push(job.root.clone()),
     }
     write.extend([job.home.clone(), job.tmp.clone()]);
-    let usual = if matches!(job.input, CommandInput::None) { BEGIN } else { BEGIN_WITH_INPUT };
+    let has_input = !matches!(job.input, CommandInput::None);
+    let usual = if has_input { BEGIN_WITH_INPUT } else { BEGIN };
     let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("/bin/sh");
     let mut files = Vec::new();
@@ -356,7 +354,7 @@ fn spawn(
             let hosts = if let Network::Hosts(hosts) = &sandbox.network { Some(hosts) } else { None };
             let begin = if hosts.is_some() { helper::BEGIN } else { usual };
             command.args(["-c", &[GATE, begin].concat(), "sh"]).arg(program).args(arguments);
-            command.arg("--chdir").arg(&job.cwd).arg("--").args(hosts.iter().flat_map(|_| helper::words()));
+            command.arg("--chdir").arg(&job.cwd).arg("--").args(hosts.iter().flat_map(|_| helper::words(has_input)));
             proxied = hosts.map(places::proxied).unwrap_or_default();
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {

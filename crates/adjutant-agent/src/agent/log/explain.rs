@@ -1,11 +1,8 @@
 //! A look at what a session would do, and at what it did: nothing is owned, recorded or run.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use adjutant_core::{
-    CallFate, Error, JournalErrorKind, Record, Replayed, ResumeAction, ResumeItem, Rewind, Run, Seq, Stamped,
-};
-use adjutant_llm::{CallId, ThreadId};
+use adjutant_core::{Error, JournalErrorKind, Replayed, ResumeItem, Rewind, Seq, Sessions, Stamped};
 use futures_util::StreamExt;
 
 use super::AgentLog;
@@ -17,15 +14,13 @@ impl AgentLog<'_> {
     /// Nothing is owned, recorded or run. While a run goes on, it is what would be done if the program ended now.
     ///
     /// # Errors
-    /// `Journal` if the log cannot be read, `Defect` if it does not fold.
+    /// `Journal` if the log cannot be read or does not fold.
     pub async fn explain(self) -> Result<Vec<ResumeItem>, Error> {
-        let mut log = Folds::default();
-        for stamped in self.log_at_hand().await? {
-            log.fold(&stamped)?;
+        let session = &self.agent.session;
+        match Sessions::new(Arc::clone(session.journal())).explain(session.id()).await {
+            Err(error) if error.kind == JournalErrorKind::Missing => Ok(Vec::new()),
+            again => Ok(again?),
         }
-        let mut reruns = Vec::new();
-        log.explain(&self.agent.setup.who.thread, &mut reruns);
-        Ok(reruns)
     }
 
     /// Walks over the session's log once more, and holds each turn against what a request would be made with today.
@@ -55,37 +50,5 @@ impl AgentLog<'_> {
             }
         }
         Ok(all)
-    }
-}
-
-/// The folds of a log's conversations, and who opened which.
-#[derive(Default)]
-struct Folds {
-    runs: BTreeMap<ThreadId, Run>,
-    opened: BTreeMap<(ThreadId, CallId), Vec<ThreadId>>,
-}
-
-impl Folds {
-    fn fold(&mut self, stamped: &Stamped) -> Result<(), Error> {
-        if let Record::ChildOpened { call, thread, .. } = &stamped.record {
-            self.opened.entry((stamped.thread.clone(), *call)).or_default().push(thread.clone());
-        }
-        self.runs.entry(stamped.thread.clone()).or_default().apply(stamped)?;
-        Ok(())
-    }
-
-    /// Adds the work that a conversation does again, then that of the conversations under calls that are entered again.
-    fn explain(&self, thread: &ThreadId, reruns: &mut Vec<ResumeItem>) {
-        let own = self.runs.get(thread).map(Run::explain).unwrap_or_default();
-        let entered = own.iter().filter_map(|rerun| match &rerun.redo {
-            ResumeAction::Call { call, fate: CallFate::EnterAgain { .. }, .. } => Some(*call),
-            _ => None,
-        });
-        let entered: Vec<CallId> = entered.collect();
-        reruns.extend(own);
-        for call in entered {
-            let children = self.opened.get(&(thread.clone(), call)).into_iter().flatten();
-            children.for_each(|child| self.explain(child, reruns));
-        }
     }
 }

@@ -89,6 +89,29 @@ fn answer_is_refused_when_it_fits_nothing_that_waits() {
 }
 
 #[test]
+fn id_that_waits_in_several_sessions_is_answered_by_its_whole_name() {
+    let project = asking();
+    for session in ["a", "b"] {
+        project.run(&["agent", "prompt", "ada", "What is in this folder?", "--session", session]);
+    }
+    let [first, _] = &waiting(&project)[..] else { unreachable!("two things wait") };
+    let [id, digest] = ["id", "digest"].map(|field| first[field].as_str().expect("a text"));
+    for name in [id, &format!("@{digest}")] {
+        let refused = project.run(&["agent", "deny", "ada", name]);
+        let told =
+            format!("error: 2 things wait under this id: {name}\nhint: name the one that is meant: a/{id}, b/{id}\n");
+        assert_eq!((refused.code, refused.stderr), (Some(2), told));
+    }
+    let listed = project.done(&["agent", "pauses"]);
+    let name = listed.lines().filter(|line| line.starts_with("ada  b  ")).find_map(|line| line.split("  ").nth(3));
+    let denied = project.run(&["agent", "deny", "ada", name.expect("it is listed")]);
+    assert!(denied.stderr.starts_with(&format!("denies: {id}  ")), "{denied:#?}");
+    assert!(waiting(&project).iter().any(|it| it["session"] == "a" && it["id"] == id), "only one was answered");
+    let approved = project.run(&["agent", "approve", "ada", &format!("a/{id}@{:.6}", digest)]);
+    assert!(approved.stderr.starts_with(&format!("approves: {id}  ")), "{approved:#?}");
+}
+
+#[test]
 fn rule_for_good_is_shown_with_the_status_and_holds_after_a_restart() {
     let project = Project::of("name: ada\nmodel: offline/planner\ntoolboxes: [files, edits]\n");
     let id = project.done(&["agent", "create"]);

@@ -41,7 +41,7 @@ fn listed(server: &Loopback, mark: &Path) -> [String; 3] {
 }
 
 /// Takes an exported agent apart, changes its manifest, and puts it together with the right sizes and the right digest.
-fn forged(bundle: &[u8], change: &Value) -> Vec<u8> {
+fn forged(bundle: &[u8], change: &Value, changed: &[&str]) -> Vec<u8> {
     let end = |from: usize| from + bundle[from..].iter().position(|it| *it == b'\n').expect("a line") + 1;
     let (first, second) = (end(0), end(end(0)));
     let mut list: Value = serde_json::from_slice(&bundle[first..second]).expect("it is JSON");
@@ -50,7 +50,7 @@ fn forged(bundle: &[u8], change: &Value) -> Vec<u8> {
         let size = usize::try_from(file["size"].as_u64().expect("a size")).expect("it is small");
         let mut bytes = bundle[at..at + size].to_vec();
         at += size;
-        if file["path"] == "prepared.json" {
+        if changed.iter().any(|name| file["path"] == *name) {
             let mut value: Value = serde_json::from_slice(&bytes).expect("it is JSON");
             let added = change.as_object().expect("an object").clone();
             value["resolved"]["manifest"].as_object_mut().expect("an object").extend(added);
@@ -74,7 +74,7 @@ fn bundle(project: &Project, change: &Value) -> PathBuf {
         project.done(&["agent", "export", "ada"]);
         project.done(&["agent", "rm", "ada"]);
     }
-    let forged = forged(&fs::read(&file).expect("it is there"), change);
+    let forged = forged(&fs::read(&file).expect("it is there"), change, &["prepared.json", "agent.json"]);
     let to = project.path().join("forged");
     fs::write(&to, forged).expect("it is written");
     to
@@ -172,6 +172,11 @@ fn import_refuses_what_works_outside_its_folder_even_if_it_is_trusted() {
     let file = bundle(&project, &root);
     let seen = run(&project, &project.path().join("mine"), &["agent", "import", &file.to_string_lossy(), "--trust"]);
     check(&seen, 2, &[], "prepared.json points out of the agent's folder: /, the `root` of a toolbox");
+    // Nor what runs otherwise than its manifest tells.
+    let whole = fs::read(project.path().join("ada.adjutant-agent")).expect("it is there");
+    fs::write(&file, forged(&whole, &json!({"labels": {"mine": "yes"}}), &["prepared.json"])).expect("it is written");
+    let seen = run(&project, &project.path().join("mine"), &["agent", "import", &file.to_string_lossy(), "--trust"]);
+    check(&seen, 2, &[], "prepared.json is not what agent.json tells");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Check, model};
-use crate::manifest::{AgentSpec, Manifest, node::At, problem::quoted};
+use crate::manifest::{AgentSpec, DelegationPlace, Manifest, node::At, problem::quoted};
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
     let agents = at.key("agents");
@@ -38,9 +38,12 @@ fn one(check: &mut Check<'_>, agent: &AgentSpec, manifest: &Manifest, at: At<'_>
         let message = "it may give no tasks: `depth` is 0";
         check.must(delegation.agents.as_ref().is_none_or(Vec::is_empty), place.key("agents"), message);
         check.must(delegation.handoffs == 0, place.key("handoffs"), message);
+        check.must(delegation.on == DelegationPlace::Here, place.key("on"), message);
     } else if given(agent, manifest).is_empty() {
         check.tell(place.key("depth"), "there is no other agent that it could give tasks to");
     }
+    let stays = delegation.on == DelegationPlace::Here || delegation.handoffs == 0;
+    check.must(stays, place.key("handoffs"), "tasks on a fleet are not handed on: `on` is `fleet`");
     others(check, &agent.transfers, agent, manifest, at.key("transfers"));
     let Some(team) = &agent.team else { return };
     let place = at.key("team");

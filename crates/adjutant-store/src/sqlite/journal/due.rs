@@ -15,12 +15,12 @@ const MAX_LOOKED_AT: i64 = 100_000;
 
 /// True if a log is due and free: looking is cheaper than a transaction that writes.
 pub(super) fn is_any(db: &Connection, owners: &Owners, now_ms: u64) -> Result<bool, Fault> {
-    for (id, ..) in due(db, now_ms)? {
-        if own::holder(db, &LogId::from(id))?.map_or(Ok(false), |it| it.is_alive(owners).map(|is_alive| !is_alive))? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let mut is_any = false;
+    due(db, now_ms, |due| {
+        is_any = !due.holder.is_alive(owners)?;
+        Ok(!is_any)
+    })?;
+    Ok(is_any)
 }
 
 /// Takes due logs for an owner, at most so many.
@@ -32,19 +32,23 @@ pub(super) fn claim(
     most: usize,
 ) -> Result<Vec<(LogInfo, PostNo, own::Owned)>, Fault> {
     owners.enroll(db)?;
-    let mut claimed = Vec::new();
-    for (id, is_open, mut lost) in due(db, now_ms)? {
-        if claimed.len() == most {
-            break;
-        }
-        let log = LogId::from(id);
-        let Some(holder) = own::holder(db, &log)?.filter(|it| !it.is_alive(owners).unwrap_or(true)) else { continue };
+    let (mut free, mut aside) = (Vec::new(), Vec::new());
+    due(db, now_ms, |mut due| {
         // Its owner died with it; one that gave it up left no name.
-        lost += i64::from(is_open && holder.is_held());
-        if is_open && lost >= i64::from(MAX_LOST_OWNERS) {
-            set_aside(db, &log, Some(&format!("{MAX_LOST_OWNERS} owners in a row left its run open")))?;
-            continue;
+        due.lost += i64::from(due.is_open && due.holder.is_held());
+        match due.holder.is_alive(owners).unwrap_or(true) {
+            true => {}
+            false if due.is_open && due.lost >= i64::from(MAX_LOST_OWNERS) => aside.push(due.log),
+            false => free.push(due),
         }
+        Ok(free.len() < most)
+    })?;
+    for log in aside {
+        set_aside(db, &log, Some(&format!("{MAX_LOST_OWNERS} owners in a row left its run open")))?;
+    }
+    free.truncate(most);
+    let mut claimed = Vec::new();
+    for DueRow { log, holder, lost, .. } in free {
         db.prepare_cached("UPDATE logs SET lost = ?2 WHERE key = ?1")?.execute([holder.key, lost])?;
         let mut newest = db.prepare_cached("SELECT newest_post FROM logs WHERE key = ?1")?;
         let newest = PostNo(number::read(newest.query_row([holder.key], |row| row.get(0))?));
@@ -55,13 +59,29 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-/// The logs that are due, whoever owns them: name, whether a run is open, and the owners that it lost in a row.
-fn due(db: &Connection, now_ms: u64) -> Result<Vec<(String, bool, i64)>, Fault> {
-    let sql = "SELECT id, work = 1, lost FROM logs WHERE due_ms <= ?1 ORDER BY due_ms, updated_ms LIMIT ?2";
+/// A log that is due, whoever owns it.
+struct DueRow {
+    log: LogId,
+    holder: own::Holder,
+    is_open: bool,
+    /// The owners that it lost in a row.
+    lost: i64,
+}
+
+/// Looks at the logs that are due, those for longest first, for as long as it is told to.
+fn due(db: &Connection, now_ms: u64, mut look: impl FnMut(DueRow) -> Result<bool, Fault>) -> Result<(), Fault> {
+    let sql = "SELECT key, epoch, owner, instance, id, work = 1, lost FROM logs WHERE due_ms <= ?1 \
+               ORDER BY due_ms, updated_ms LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select
-        .query_map(params![number::kept(now_ms), MAX_LOOKED_AT], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let mut rows = select.query(params![number::kept(now_ms), MAX_LOOKED_AT])?;
+    while let Some(row) = rows.next()? {
+        let log = LogId::from(row.get::<_, String>(4)?);
+        let due = DueRow { log, holder: own::Holder::read(row)?, is_open: row.get(5)?, lost: row.get(6)? };
+        if !look(due)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The posts up to this one do not make a log due any more.
@@ -86,16 +106,16 @@ pub(super) fn set_aside(db: &Connection, log: &LogId, why: Option<&str>) -> Resu
 /// Returns the work of the journal in numbers.
 pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<Backlog, Fault> {
     let mut told = Backlog::default();
-    for (id, ..) in due(db, now_ms)? {
-        let log = LogId::from(id);
-        let info = sessions::info(db, owners, &log)?;
+    due(db, now_ms, |due| {
+        let info = sessions::info(db, owners, &due.log)?;
         if info.is_owned {
             told.at_work += 1;
         } else {
             let since = Duration::from_millis(now_ms.saturating_sub(info.updated_ms));
             (told.due, told.oldest) = (told.due + 1, told.oldest.max(Some(since)));
         }
-    }
+        Ok(true)
+    })?;
     let count = |sql: &str| db.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0)).optional();
     let now_ms = number::kept(now_ms);
     let parked =

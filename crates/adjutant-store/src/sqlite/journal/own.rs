@@ -66,9 +66,7 @@ pub(super) fn give_up(db: &Connection, (key, epoch): Tenure) -> Result<(), Fault
 /// Returns the holder of a log, if there is a log of that name.
 pub(super) fn holder(db: &Connection, log: &LogId) -> Result<Option<Holder>, Fault> {
     let sql = "SELECT key, epoch, owner, instance FROM logs WHERE id = ?1";
-    let read =
-        |row: &Row<'_>| Ok(Holder { key: row.get(0)?, epoch: row.get(1)?, owner: row.get(2)?, instance: row.get(3)? });
-    Ok(db.prepare_cached(sql)?.query_row([&*log.0], read).optional()?)
+    Ok(db.prepare_cached(sql)?.query_row([&*log.0], Holder::read).optional()?)
 }
 
 /// A log that may be renamed or deleted.
@@ -81,6 +79,11 @@ pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i
 }
 
 impl Holder {
+    /// Reads it from the first columns of a row: key, epoch, owner, instance.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { key: row.get(0)?, epoch: row.get(1)?, owner: row.get(2)?, instance: row.get(3)? })
+    }
+
     /// The log is not free.
     fn refusal(&self, owners: &Owners, log: &LogId) -> JournalError {
         let mut told = adjutant_core::Holder {

@@ -1,0 +1,137 @@
+//! `adjutant view`: the page that shows sessions, in a browser of this machine.
+
+use std::{
+    env, fs,
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant::{
+    Cancel,
+    agent::LogInfo,
+    llm::private,
+    runtime::{
+        Error, ErrorKind, Prompter,
+        control::{ControlClient, ControlFile},
+        prompt::StoredPrompter,
+    },
+    toolkit::{Files, Undo},
+};
+use adjutant_server::View;
+use tokio::time::sleep;
+
+use crate::{
+    agent::place::AgentFolder,
+    args,
+    exit::Exit,
+    interrupt, named,
+    problem::Problem,
+    screen::{Chatter, tell, write},
+    store::Store,
+    trouble::of_runtime,
+    up,
+    work::work,
+};
+
+/// The name of the store among what is shown.
+const STORE: &str = "store";
+/// The time that a browser has to read the file that leads it to the page.
+const OPENS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A page that leads a browser to another one. The address is in a file that only the user can read: the arguments of a
+/// program can be read by everybody.
+struct Opener(PathBuf);
+
+/// Serves the page over the sessions of a store, until Ctrl-C.
+pub(crate) fn view(args: &args::ViewPage) -> Result<Exit, Problem> {
+    work(perform(args))
+}
+
+async fn perform(args: &args::ViewPage) -> Result<Exit, Problem> {
+    if args.agents {
+        return agents(args).await;
+    }
+    let store = Store::find(&args.at).await?;
+    let stop = Cancel::new();
+    interrupt::listen(stop.clone(), Chatter::Lines)
+        .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
+    let asked = up::asked_to_end(stop.clone())?;
+    let prompter: Arc<dyn Prompter> = Arc::new(prompter(&store));
+    let view = View::bind([(STORE.into(), prompter)], args.port).await.map_err(|error| of_runtime(&error))?;
+    let opened = shown(&view.url(), args.no_open)?;
+    tell("the page is there until Ctrl-C; the address holds its token: whoever has it can do what you can");
+    view.serve(async { stop.cancelled().await }).await;
+    drop(opened);
+    Ok(if *asked.borrow() { Exit::Finished } else { Exit::Cancelled })
+}
+
+/// Shows where `adjutant up` serves the page.
+async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
+    let place = AgentFolder::of(&args.homed, &args.directory);
+    let up = || place.command("up");
+    let file = ControlFile::read(&place.home).map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
+    let there = ControlClient::new(file.address, file.token.as_str()).map_err(|error| of_runtime(&error))?;
+    // It may have ended since.
+    there.agents().await.map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
+    let opened = shown(&adjutant_server::url(file.address, &file.token), args.no_open)?;
+    if opened.is_some() {
+        sleep(OPENS_WITHIN).await;
+    }
+    Ok(Exit::Finished)
+}
+
+/// Tells the address of the page, and opens it where somebody looks on.
+fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
+    write(&format!("{url}\n"))?;
+    Ok((!no_open && io::stdout().is_terminal()).then(|| Opener::open(url)).flatten())
+}
+
+/// The sessions of a store, with the files of those that have a directory here.
+pub(crate) fn prompter(store: &Store) -> StoredPrompter {
+    let prompter = match store.opened().due_work() {
+        Ok(due) => StoredPrompter::of_workers(due),
+        Err(_) => StoredPrompter::new(store.journal()),
+    };
+    let store = store.clone();
+    prompter.undo(move |info| restoring(&store, info))
+}
+
+fn restoring(store: &Store, info: &LogInfo) -> Result<(Undo, Files), Error> {
+    let refused = |problem: Problem| Error::new(ErrorKind::Invalid, problem.line());
+    let none = || Error::new(ErrorKind::Invalid, format!("the session has no directory: {}", info.log));
+    let directory = named::directory(info).map_err(refused)?.ok_or_else(none)?;
+    let files = Files::new(directory).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+    Ok((store.undo().map_err(refused)?, files))
+}
+
+impl Opener {
+    /// Opens an address in the browser of whoever sits there; none if nobody seems to.
+    fn open(url: &str) -> Option<Self> {
+        let program = match env::consts::OS {
+            "macos" => "open",
+            "windows" => "explorer",
+            _ if env::var_os("DISPLAY").or_else(|| env::var_os("WAYLAND_DISPLAY")).is_some() => "xdg-open",
+            _ => return None,
+        };
+        let folder = env::temp_dir().join(format!("adjutant-view-{}", uuid::Uuid::new_v4()));
+        private::folder(&folder).ok()?;
+        let opener = Self(folder);
+        let file = opener.0.join("open.html");
+        let page =
+            format!("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url={url}\">");
+        fs::write(&file, page).ok()?;
+        let quiet =
+            Command::new(program).arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        quiet.is_ok().then_some(opener)
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        // The folder of temporary files is emptied in any case.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

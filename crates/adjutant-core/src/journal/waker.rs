@@ -1,0 +1,49 @@
+//! What engines that drive sessions have in common for those who have something to say to one.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use super::{DueWork, JournalError, JournalErrorKind, LogId, Owner, Post};
+
+/// An engine that drives sessions, as whoever has something to say to one sees it: workers on a journal, or a server beside it.
+///
+/// Every journal that knows its due logs is one: workers look for them.
+#[async_trait]
+pub trait Waker: Send + Sync + fmt::Debug {
+    /// Says something to a session, which is made if there is none, and has it driven.
+    ///
+    /// # Errors
+    /// `Invalid` if it cannot have that name or too many posts wait, `Unsupported`, `Io`: it may be said all the same.
+    async fn say(&self, log: &LogId, post: Post) -> Result<(), JournalError>;
+
+    /// Has a session driven at a time, in milliseconds since 1970-01-01 UTC; at once if that has passed.
+    ///
+    /// A session that has nothing to do then stays as it is.
+    ///
+    /// # Errors
+    /// `Missing` if that is known by then, `Io`.
+    async fn wake(&self, log: &LogId, at_ms: u64) -> Result<(), JournalError>;
+}
+
+#[async_trait]
+impl<J: DueWork + ?Sized> Waker for J {
+    async fn say(&self, log: &LogId, post: Post) -> Result<(), JournalError> {
+        match self.post(log, post.clone()).await {
+            Err(error) if error.kind == JournalErrorKind::Missing => {
+                // Somebody else may make it at the same time: then it is there as well.
+                match self.own(log, &Owner::default()).await {
+                    Err(error) if error.kind != JournalErrorKind::Owned => return Err(error),
+                    made => drop(made),
+                }
+                self.post(log, post).await.map(drop)
+            }
+            posted => posted.map(drop),
+        }
+    }
+
+    /// Workers know by themselves when a session has something to do.
+    async fn wake(&self, log: &LogId, _at_ms: u64) -> Result<(), JournalError> {
+        self.info(log).await.map(drop)
+    }
+}

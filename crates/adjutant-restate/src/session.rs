@@ -1,0 +1,213 @@
+//! The virtual object `Session`: who drives a session is decided by Restate, what happened in it by the journal alone.
+
+use std::{
+    fmt, io,
+    net::TcpListener,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use adjutant_agent::{
+    Agent, Answered, DueLog, DueWork, JournalError, JournalErrorKind, LogId, LogInfo, Owner, Post, PostNo, Waker, Work,
+};
+use adjutant_fleet::{Ended, drive};
+use adjutant_tool::Cancel;
+use restate_sdk::prelude::*;
+
+use crate::drive_locks::DriveLocks;
+
+/// Makes the agent of a session.
+type MakeAgent = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
+
+/// The sessions of a journal as the virtual object `Session`, whose keys are their names.
+///
+/// Its exclusive handler `drive` takes over the log, goes on with the run and returns when that waits or has ended; it comes again
+/// by itself when a time comes that the run waits for. The shared handlers `post` and `answer` add to the inbox of the session and
+/// send `drive`. Restate keeps nothing of a session but these calls.
+pub struct SessionService {
+    driver: Arc<Driver>,
+}
+
+struct Driver {
+    journal: Arc<dyn DueWork>,
+    agents: Arc<MakeAgent>,
+    locks: DriveLocks,
+}
+
+impl SessionService {
+    /// A service over a journal; `agents` makes the agent of a session, and says in one line why it cannot.
+    ///
+    /// The agent goes on as the run was begun: see [`Agent::resume`].
+    pub fn new(
+        journal: impl DueWork + 'static,
+        agents: impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static,
+    ) -> Self {
+        let (journal, agents) = (Arc::new(journal), Arc::new(agents));
+        Self { driver: Arc::new(Driver { journal, agents, locks: DriveLocks::default() }) }
+    }
+
+    /// Answers the calls of a Restate server until told to stop; those at work have 10 s then, and what is left of them is given
+    /// up as a dead process would: the server calls again, this service or another one.
+    ///
+    /// Whoever reaches the listener can drive every session: let only the server.
+    ///
+    /// # Errors
+    /// The listener cannot be used.
+    pub async fn serve(self, listener: TcpListener, stop: Cancel) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let driver = Arc::clone(&self.driver);
+        HttpServer::new(Endpoint::builder().bind(self).build()).serve_with_cancel(listener, stop.cancelled()).await;
+        driver.give_up().await;
+        Ok(())
+    }
+}
+
+#[restate_sdk::object(name = "Session")]
+impl SessionService {
+    /// Goes on with the session until its run waits or has ended; the answer is the work that is left.
+    // A drive takes as long as a run, and says nothing meanwhile. A service that is away for a day has its calls paused.
+    #[handler(
+        inactivity_timeout = "1 day",
+        abort_timeout = "1 day",
+        invocation_retry_policy(
+            initial_interval = "100ms",
+            factor = 2.0,
+            max_interval = "5s",
+            max_attempts = 17_280,
+            on_max_attempts = "pause"
+        )
+    )]
+    async fn drive(&self, ctx: ObjectContext<'_>) -> HandlerResult<Json<Work>> {
+        let (log, driver) = (LogId::from(ctx.key()), Arc::clone(&self.driver));
+        // What is left is kept by the server: what follows is the same however often it is tried.
+        let worked = ctx.run(|| driver.stretch(log.clone())).name("drive").await;
+        let next = || ctx.object_client::<SessionServiceClient>(ctx.key()).drive();
+        match worked {
+            Ok(Json(left)) => {
+                if let Work::Parked { until_ms: Some(at), .. } = left {
+                    drop(next().send_after(until(at)));
+                }
+                Ok(Json(left))
+            }
+            // The call was cancelled, and the run shall be: what is left of it is told so.
+            Err(cancelled) if cancelled.code() == CANCELLED => {
+                let driver = Arc::clone(&self.driver);
+                ctx.run(|| driver.cancel(log)).name("cancel").await?;
+                drop(next().send());
+                Err(cancelled.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says something to the session, which is made if there is none, and sends `drive`.
+    #[handler]
+    async fn post(&self, ctx: SharedObjectContext<'_>, post: Json<Post>) -> HandlerResult<()> {
+        let (log, driver) = (LogId::from(ctx.key()), Arc::clone(&self.driver));
+        ctx.run(|| driver.say(log, post.into_inner())).name("post").await?;
+        drop(ctx.object_client::<SessionServiceClient>(ctx.key()).drive().send());
+        Ok(())
+    }
+
+    /// Answers what the session waits for, and sends `drive`.
+    #[handler]
+    async fn answer(&self, ctx: SharedObjectContext<'_>, answer: Json<Answered>) -> HandlerResult<()> {
+        let Json(Answered { pause, answer, shown }) = answer;
+        self.post(ctx, Json(Post::Answer { pause, answer, shown })).await
+    }
+}
+
+/// The status of a call that was cancelled.
+const CANCELLED: u16 = 409;
+
+impl Driver {
+    /// Drives a session on a task of its own: the future here ends with the connection of the server.
+    async fn stretch(self: Arc<Self>, log: LogId) -> HandlerResult<Json<Work>> {
+        let lock = self.locks.lock(&log).await;
+        let driver = Arc::clone(&self);
+        let task = tokio::spawn(async move {
+            let left = driver.drive(log).await;
+            drop(lock);
+            left
+        });
+        task.await.map_err(|error| TerminalError::new(format!("the drive of a session ended: {error}")))?.map(Json)
+    }
+
+    async fn drive(&self, log: LogId) -> HandlerResult<Work> {
+        let info = self.journal.info(&log).await.map_err(told)?;
+        if matches!(info.work, Some(Work::Aside { .. })) {
+            return Ok(info.work.unwrap_or_default());
+        }
+        let ended = match (self.agents)(&info) {
+            Ok(agent) => {
+                let posts = self.journal.posted(&log, PostNo(0)).await.map_err(told)?;
+                let newest_post = posts.last().map_or(PostNo(0), |posted| posted.no);
+                // The server calls once at a time: whoever has the log is a dead attempt, or one that it has given up.
+                let owner = Owner::default();
+                let thief = Owner { takes_over: true, ..owner.clone() };
+                let taken = self.journal.own(&log, &thief).await.map_err(told)?;
+                drive(&self.journal, agent, DueLog { info, newest_post, log: taken }, &owner).await
+            }
+            Err(why) => {
+                let why = format!("its agent cannot be made: {why}");
+                self.journal.set_aside(&log, &why).await.map_err(told)?;
+                Ended::Aside(why.into())
+            }
+        };
+        match ended {
+            Ended::Failed(why) => Err(io::Error::other(&*why).into()),
+            Ended::Aside(why) => Err(TerminalError::new(format!("the session was set aside: {why}")).into()),
+            _ => Ok(self.journal.info(&log).await.map_err(told)?.work.unwrap_or_default()),
+        }
+    }
+
+    async fn say(self: Arc<Self>, log: LogId, post: Post) -> HandlerResult<()> {
+        // An answer makes no session.
+        if !matches!(post, Post::Message { .. }) {
+            self.journal.info(&log).await.map_err(told)?;
+        }
+        Waker::say(&*self.journal, &log, post).await.map_err(told)
+    }
+
+    async fn cancel(self: Arc<Self>, log: LogId) -> HandlerResult<()> {
+        match self.journal.info(&log).await.map_err(told)?.work {
+            Some(Work::Open | Work::Parked { .. }) => self.say(log, Post::Cancel).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Fences what is at work here: what it writes on its way out is not heard any more.
+    async fn give_up(&self) {
+        let thief = Owner { takes_over: true, ..Owner::default() };
+        for log in self.locks.names() {
+            if let Err(error) = self.journal.own(&log, &thief).await {
+                tracing::warn!(%error, %log, "a session at work could not be given up");
+            }
+        }
+    }
+}
+
+/// What fails for now is tried again by the server; everything else is an answer.
+fn told(error: JournalError) -> HandlerError {
+    let code = match error.kind {
+        _ if error.is_retryable() => return error.into(),
+        JournalErrorKind::Missing => 404,
+        JournalErrorKind::Invalid => 400,
+        JournalErrorKind::Unsupported => 501,
+        _ => 500,
+    };
+    TerminalError::new_with_code(code, error.to_string()).into()
+}
+
+/// The time until then.
+pub(crate) fn until(at_ms: u64) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Duration::from_millis(at_ms).saturating_sub(now)
+}
+
+impl fmt::Debug for SessionService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionService").field("journal", &self.driver.journal).finish_non_exhaustive()
+    }
+}

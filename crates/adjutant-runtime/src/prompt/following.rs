@@ -1,0 +1,54 @@
+//! A session that is followed for ever: over its runs, and while none is at work.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use tokio::time::sleep;
+
+use super::{EventStream, Prompter};
+
+/// The time between two looks at a session in which no run is at work.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A session that is followed.
+struct Following {
+    prompter: Arc<dyn Prompter>,
+    session: Option<Arc<str>>,
+    /// The events up to the end of a run; none while no run is at work.
+    events: Option<EventStream>,
+    /// The newest record that was told of.
+    after: u64,
+}
+
+/// Goes on with the events of a session, which are those after this record, when its run has ended or waits.
+///
+/// It ends with an error alone. Cancel: nothing is lost.
+pub(crate) fn follow(
+    prompter: Arc<dyn Prompter>,
+    session: Option<Arc<str>>,
+    (events, after): (EventStream, u64),
+) -> EventStream {
+    let following = Following { prompter, session, events: Some(events), after };
+    Box::pin(stream::unfold(Some(following), |following| async move {
+        let mut following = following?;
+        loop {
+            match &mut following.events {
+                Some(events) => match events.next().await {
+                    Some(Ok(event)) => {
+                        following.after = following.after.max(event.seq.0);
+                        return Some((Ok(event), Some(following)));
+                    }
+                    Some(Err(error)) => return Some((Err(error), None)),
+                    None => {
+                        following.events = None;
+                        sleep(LOOK_EVERY).await;
+                    }
+                },
+                None => match following.prompter.attach(following.session.as_deref(), Some(following.after)).await {
+                    Ok(events) => following.events = Some(events),
+                    Err(error) => return Some((Err(error), None)),
+                },
+            }
+        }
+    }))
+}

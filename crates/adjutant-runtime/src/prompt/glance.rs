@@ -1,0 +1,159 @@
+//! A glance at sessions: how each stands and what it used. Of a log that has grown, only what is new is read.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use adjutant_agent::{LogId, LogInfo, Outcome, Record, Seq, Sessions, Stamped, Work};
+use adjutant_llm::{NanoUsd, ThreadId, Usage};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use super::{SessionInfo, told};
+use crate::Error;
+
+/// The largest number of records that are read for a page of sessions: what a longer log used is known some pages later.
+pub(super) const MAX_READ: u64 = 20_000;
+/// The largest number of sessions of which something is kept.
+const MAX_KEPT: usize = 10_000;
+
+/// How a session stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SessionState {
+    /// Nothing was said in it yet.
+    #[default]
+    New,
+    /// A run is at work.
+    Working,
+    /// A run waits for an answer.
+    Waiting,
+    /// A run has not ended, and nobody drives it.
+    Open,
+    /// Its newest run has ended.
+    Done,
+    /// Its newest run failed, as far as its log was read.
+    Failed,
+    /// A run has not ended, and nobody drives it any more until somebody says so.
+    Aside,
+}
+
+/// What is kept of sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Glances(Mutex<BTreeMap<LogId, Glance>>);
+
+/// What the first records of a log tell.
+#[derive(Debug, Clone, Default)]
+struct Glance {
+    created_ms: u64,
+    at: Seq,
+    first: Option<ThreadId>,
+    usage: Usage,
+    cost: Option<NanoUsd>,
+    has_failed: bool,
+    /// True if a run of the first agent has not ended: journals say nothing of that in a copy.
+    is_open: bool,
+}
+
+impl Glances {
+    /// Looks at a session; at most so many records are read, and taken from their number.
+    pub(super) async fn at(&self, sessions: &Sessions, info: LogInfo, most: &mut u64) -> Result<SessionInfo, Error> {
+        let known = self.kept(|kept| kept.get(&info.log).cloned());
+        let mut glance = known.filter(|it| it.created_ms == info.created_ms && it.at <= info.head).unwrap_or_default();
+        glance.created_ms = info.created_ms;
+        let until = Seq(info.head.0.min(glance.at.0.saturating_add(*most)));
+        if glance.at < until {
+            *most -= until.0 - glance.at.0;
+            let mut records = sessions.journal().read(&info.log, glance.at);
+            while glance.at < until
+                && let Some(stamped) = records.next().await
+            {
+                glance.take(&*stamped.map_err(told::of_journal)?);
+            }
+            let now = glance.clone();
+            self.kept(|kept| {
+                if kept.len() >= MAX_KEPT {
+                    kept.pop_first();
+                }
+                kept.insert(info.log.clone(), now);
+            });
+        }
+        let is_known = glance.at >= info.head;
+        Ok(SessionInfo {
+            state: state(sessions, &info, &glance).await?,
+            usage: is_known.then_some(glance.usage),
+            cost: glance.cost.filter(|_| is_known),
+            ..SessionInfo::of(info)
+        })
+    }
+
+    fn kept<T>(&self, with: impl FnOnce(&mut BTreeMap<LogId, Glance>) -> T) -> T {
+        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Glance {
+    fn take(&mut self, stamped: &Stamped) {
+        self.at = stamped.seq;
+        let is_first = *self.first.get_or_insert_with(|| stamped.thread.clone()) == stamped.thread;
+        // What agents under the first one used stands in their own records.
+        let (usage, cost) = match &stamped.record {
+            Record::Replied { reply, original, cost, .. } => (original.as_ref().unwrap_or(reply).usage, *cost),
+            Record::Retracted { usage, cost, .. }
+            | Record::Spent { usage, cost, .. }
+            | Record::Billed { usage, cost, .. } => (*usage, *cost),
+            Record::Prepared { spent, cost, .. } => (*spent, *cost),
+            Record::Ended { outcome, .. } | Record::Overruled { outcome, .. } if is_first => {
+                (self.is_open, self.has_failed) = (false, matches!(outcome, Outcome::Failed { .. }));
+                return;
+            }
+            Record::Began { .. } if is_first => {
+                self.is_open = true;
+                return;
+            }
+            _ => return,
+        };
+        self.usage += usage;
+        self.cost = NanoUsd::sum_known(self.cost, cost);
+    }
+}
+
+async fn state(sessions: &Sessions, info: &LogInfo, glance: &Glance) -> Result<SessionState, Error> {
+    let ended = if glance.has_failed { SessionState::Failed } else { SessionState::Done };
+    let at_work = if info.is_owned { SessionState::Working } else { SessionState::Open };
+    Ok(match &info.work {
+        _ if info.head == Seq(0) => SessionState::New,
+        Some(Work::Idle) if glance.is_open && glance.at == info.head => SessionState::Open,
+        Some(Work::Idle) => ended,
+        Some(Work::Open) => at_work,
+        Some(Work::Parked { .. }) => SessionState::Waiting,
+        Some(Work::Aside { .. }) => SessionState::Aside,
+        // A journal that does not know it, or something newer.
+        _ => match sessions.open_run(info).await.map_err(told::of_journal)? {
+            None => ended,
+            Some(open) if open.pauses.is_empty() => at_work,
+            Some(_) => SessionState::Waiting,
+        },
+    })
+}
+
+impl SessionInfo {
+    /// What is known of a session without its log.
+    pub(super) fn of(info: LogInfo) -> Self {
+        Self {
+            name: info.log.0,
+            changed_ms: info.updated_ms,
+            created_ms: info.created_ms,
+            records: info.head.0,
+            state: SessionState::default(),
+            title: info.about.title,
+            agent: info.about.agent,
+            labels: info.about.labels.into_iter().collect(),
+            parent: info.about.parent,
+            usage: None,
+            cost: None,
+        }
+    }
+}

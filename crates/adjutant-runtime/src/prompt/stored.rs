@@ -1,0 +1,431 @@
+//! The prompt surface of a journal alone: nothing runs here. What is said is posted, and whoever drives a session hears it.
+
+use std::{
+    fmt, mem,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use adjutant_agent::{
+    Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Pause,
+    Post, RecordStream, Seq, SessionMeta, Sessions, Work,
+};
+use adjutant_tool::Identity;
+use adjutant_toolkit::{Files, Undo};
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest, ObjectRequest,
+    PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage,
+    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, history, live, look, session, told,
+};
+use crate::{Error, ErrorKind};
+
+/// The time between two looks at a log that somebody else writes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The largest number of folds of logs that are kept for whoever attaches again.
+const MAX_FOLDS: usize = 4;
+
+/// A prompter over the sessions of a journal, whoever drives them, or nobody. Cheap to clone.
+///
+/// It owns no log. A prompt, a message, an answer and the wish to stop are posted; they are durable then, and heard by who
+/// drives the session, or will. Events are read from the log once a second: there are no deltas.
+#[derive(Clone)]
+pub struct StoredPrompter(Arc<Stored>);
+
+type Restoring = dyn Fn(&LogInfo) -> Result<(Undo, Files), Error> + Send + Sync;
+
+struct Stored {
+    sessions: Sessions,
+    due: Option<Arc<dyn DueWork>>,
+    restoring: Option<Box<Restoring>>,
+    glances: Glances,
+    /// The folds of logs that were told, the newest last.
+    folds: Mutex<Vec<(LogId, u64, EventFold)>>,
+}
+
+impl StoredPrompter {
+    /// A prompter over the sessions of this journal.
+    pub fn new(journal: Arc<dyn Journal>) -> Self {
+        let (sessions, glances, folds) = (Sessions::new(journal), Glances::default(), Mutex::default());
+        Self(Arc::new(Stored { sessions, due: None, restoring: None, glances, folds }))
+    }
+
+    /// The same, of a journal that knows what of it is due.
+    pub fn of_workers(journal: Arc<dyn DueWork>) -> Self {
+        let mut prompter = Self::new(Arc::clone(&journal) as Arc<dyn Journal>);
+        if let Some(stored) = Arc::get_mut(&mut prompter.0) {
+            stored.due = Some(journal);
+        }
+        prompter
+    }
+
+    /// Sets who finds the files of a session, and what keeps them as they were; before it is cloned.
+    #[must_use]
+    pub fn undo(mut self, of: impl Fn(&LogInfo) -> Result<(Undo, Files), Error> + Send + Sync + 'static) -> Self {
+        if let Some(stored) = Arc::get_mut(&mut self.0) {
+            stored.restoring = Some(Box::new(of));
+        }
+        self
+    }
+
+    fn journal(&self) -> &Arc<dyn Journal> {
+        self.0.sessions.journal()
+    }
+
+    /// Returns the facts about a session.
+    async fn info(&self, name: Option<&str>) -> Result<LogInfo, Error> {
+        let name = name.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
+        self.journal().info(&session::check(name)?).await.map_err(told::of_journal)
+    }
+
+    async fn post(&self, log: &LogId, post: Post) -> Result<(), Error> {
+        self.journal().post(log, post).await.map(drop).map_err(told::of_journal)
+    }
+
+    /// Posts a prompt, to a session that is made if there is none; returns its newest record before that.
+    async fn say(&self, name: &str, text: &str) -> Result<Seq, Error> {
+        let (log, said) = (session::check(name)?, live::message(Lane::FollowUp, text)?);
+        let head = match self.journal().info(&log).await {
+            Ok(info) => info.head,
+            Err(error) if error.kind == JournalErrorKind::Missing => {
+                match self.0.sessions.create(&log, SessionMeta::default()).await {
+                    // Somebody else may make it at the same time.
+                    Err(error) if error.kind != JournalErrorKind::Exists => return Err(told::of_journal(error)),
+                    _ => Seq(0),
+                }
+            }
+            Err(error) => return Err(told::of_journal(error)),
+        };
+        self.post(&log, said).await?;
+        Ok(head)
+    }
+
+    /// Posts answers to what the run of a session waits for.
+    async fn answer(&self, info: &LogInfo, answers: &[Answered]) -> Result<(), Error> {
+        let open = self.0.sessions.open_run(info).await.map_err(told::of_journal)?;
+        let pauses = open.map(|open| open.pauses).unwrap_or_default();
+        if pauses.is_empty() {
+            return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
+        }
+        if answers.is_empty() {
+            return Err(Error::new(ErrorKind::Invalid, "there are no answers"));
+        }
+        for given in answers {
+            let pause = pauses.iter().find(|pause| pause.id == given.pause);
+            let pause =
+                pause.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("{} does not wait", given.pause)))?;
+            if let Some(why) = pause.differs(given.shown) {
+                return Err(Error::new(ErrorKind::Invalid, why));
+            }
+            let fits = given.answer.fits(&pause.ask);
+            fits.map_err(|error| Error::new(ErrorKind::Invalid, format!("{}: {error}", given.pause)))?;
+        }
+        for given in answers {
+            let (pause, answer, shown) = (given.pause.clone(), given.answer.clone(), given.shown);
+            self.post(&info.log, Post::Answer { pause, answer, shown }).await?;
+        }
+        Ok(())
+    }
+
+    /// What comes after a record, up to the next end or wait of a run, whoever performs it and whenever.
+    async fn until_end(&self, name: &Arc<str>, after: Seq) -> Result<EventStream, Error> {
+        let events = self.attach(Some(name), Some(after.0)).await?;
+        let me: Arc<dyn Prompter> = Arc::new(self.clone());
+        let events = following::follow(me, Some(Arc::clone(name)), (events, after.0));
+        Ok(Box::pin(stream::unfold(Some(events), |events| async move {
+            let mut events = events?;
+            let event = events.next().await?;
+            let is_end = match &event {
+                Ok(event) => {
+                    let ends = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+                    ends && event.who.depth == 0
+                }
+                Err(_) => true,
+            };
+            Some((event, (!is_end).then_some(events)))
+        })))
+    }
+
+    fn waiting(info: &LogInfo, pauses: Vec<Arc<Pause>>) -> impl Iterator<Item = WaitingPause> {
+        let (session, since_ms) = (Arc::clone(&info.log.0), info.updated_ms);
+        pauses.into_iter().map(move |pause| WaitingPause {
+            session: Arc::clone(&session),
+            since_ms,
+            digest: pause.digest(),
+            pause,
+        })
+    }
+
+    async fn paused(&self, request: &PausesRequest) -> Result<PausePage, Error> {
+        let limit = session::page(request.limit)?;
+        let sessions = &self.0.sessions;
+        if request.session.is_some() {
+            let info = self.info(request.session.as_deref()).await?;
+            let open = sessions.open_run(&info).await.map_err(told::of_journal)?;
+            let pauses = open.map(|open| open.pauses).unwrap_or_default();
+            return Ok(PausePage { pauses: Self::waiting(&info, pauses).collect(), after: None });
+        }
+        let after = request.after.as_deref().map(history::mark).transpose()?;
+        let mut query = LogQuery { limit: history::MAX_LOOKED, after, ..LogQuery::default() };
+        let (mut page, mut found) = (PausePage::default(), 0);
+        let listed = sessions.list(&query).await.map_err(told::of_journal)?;
+        query.after = listed.next;
+        for info in listed.logs {
+            if !matches!(info.work, Some(Work::Parked { .. }) | None) {
+                continue;
+            }
+            let open = sessions.open_run(&info).await.map_err(told::of_journal)?;
+            let pauses = open.map(|open| open.pauses).unwrap_or_default();
+            found += usize::from(!pauses.is_empty());
+            page.pauses.extend(Self::waiting(&info, pauses));
+            if found == limit {
+                page.after = Some(history::mark_of(&info).into());
+                return Ok(page);
+            }
+        }
+        page.after = query.after.as_ref().map(|mark| history::of_mark(mark).into());
+        Ok(page)
+    }
+}
+
+#[async_trait]
+impl Prompter for StoredPrompter {
+    async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
+        let within = request.timeout_ms.map(Duration::from_millis);
+        let session = request.session.clone();
+        let ended = async {
+            let mut events = self.stream(request).await?;
+            while let Some(event) = events.next().await {
+                let event = event?;
+                if let EventKind::RunFinished { result } | EventKind::RunPaused { result } = &event.kind
+                    && event.who.depth == 0
+                {
+                    return Ok(PromptReply::new(session.unwrap_or_default(), Arc::clone(result)));
+                }
+            }
+            Err(Error::new(ErrorKind::Agent, "the run ended without a result"))
+        };
+        match within {
+            None => ended.await,
+            Some(within) => timeout(within, ended).await.unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::TimedOut, "nobody has answered in that time; what was said stays posted"))
+            }),
+        }
+    }
+
+    async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
+        let PromptRequest { prompt, session, call, .. } = request;
+        if call.is_some() {
+            return Err(Error::new(ErrorKind::Invalid, "a store has no agent that another one could ask"));
+        }
+        let session = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
+        let after = self.say(&session, &prompt).await?;
+        self.until_end(&session, after).await
+    }
+
+    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
+        let info = self.info(request.session.as_deref()).await?;
+        self.answer(&info, &request.answers).await?;
+        self.until_end(&info.log.0, info.head).await
+    }
+
+    async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error> {
+        self.paused(&request).await
+    }
+
+    async fn object(&self, _: ObjectRequest) -> Result<Value, Error> {
+        Err(Error::new(ErrorKind::Invalid, "a store has no model that an object could be asked of"))
+    }
+
+    async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
+        let log = self.info(request.session.as_deref()).await?.log;
+        history::messages(&**self.journal(), &log, &request).await
+    }
+
+    async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
+        history::sessions(&self.0.sessions, &self.0.glances, &request).await
+    }
+
+    async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
+        if let Control::Prompt { text } = &control {
+            let name = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
+            return self.say(name, text).await.map(drop);
+        }
+        let info = self.info(session).await?;
+        let post = match control {
+            Control::Steer { text } => live::message(Lane::Steering, &text)?,
+            Control::FollowUp { text } | Control::Prompt { text } => live::message(Lane::FollowUp, &text)?,
+            Control::Answer { answers } => return self.answer(&info, &answers).await,
+            Control::Stop {} => {
+                let open = self.0.sessions.open_run(&info).await.map_err(told::of_journal)?;
+                if open.is_none() {
+                    return Err(live::idle(&info.log.0));
+                }
+                Post::Cancel
+            }
+            Control::StopCall { .. } => {
+                return Err(Error::new(ErrorKind::Invalid, "a call is stopped where its run is performed"));
+            }
+        };
+        self.post(&info.log, post).await
+    }
+
+    async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
+        let info = self.info(session).await?;
+        let after = live::after(&info, after)?;
+        if after == info.head && !live::is_driven(&info) {
+            return Ok(Box::pin(stream::empty()));
+        }
+        let (stored, fold) = (Arc::clone(&self.0), self.0.taken(&info, after));
+        let following = LogFollower { stored, fold, info, records: None, was_fresh: false };
+        Ok(Box::pin(stream::unfold(Some((following, after)), |state| async move {
+            let (mut following, after) = state?;
+            match following.next(after).await {
+                Ok(Some(event)) => Some((Ok(event), Some((following, after)))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })))
+    }
+
+    async fn fork(&self, session: Option<&str>, request: ForkRequest) -> Result<SessionInfo, Error> {
+        let info = self.info(session).await?;
+        if let Some(model) = &request.model {
+            let message = format!(
+                "a store has no agent that could go on with {model:?}; hint: fork without it, then `adjutant resume {} --model`",
+                request.to
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let said = request.prompt.as_deref().map(|text| live::message(Lane::FollowUp, text)).transpose()?;
+        let made = forking::fork(&self.0.sessions, &info.log.0, &request).await?;
+        if let Some(said) = said {
+            self.post(&made.log, said).await?;
+        }
+        self.0.glances.at(&self.0.sessions, made, &mut 0).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), Error> {
+        self.0.sessions.delete(&session::check(session)?).await.map_err(told::of_journal)
+    }
+
+    async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
+        look::look(&self.0.sessions, self.0.due.as_ref(), session.unwrap_or_default(), &look).await
+    }
+
+    async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error> {
+        let info = self.info(session).await?;
+        let Some(restoring) = &self.0.restoring else { return Err(told::unkept()) };
+        if info.is_owned {
+            let message = format!("an agent works in the session {:?}", info.log.0);
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let (undo, files) = restoring(&info)?;
+        let history = FileHistory::read(&**self.journal(), &info.log).await.map_err(told::of_journal)?;
+        let to = request.to.map_or_else(|| history.before(None).unwrap_or_default(), Seq);
+        let since = history.parted(to).1;
+        let restored = tokio::task::spawn_blocking(move || undo.restore(&files, &since)).await;
+        let restored =
+            restored.map_err(|error| Error::new(ErrorKind::Storage, "the undo broke down").with_source(error))?;
+        let restored =
+            restored.map_err(|error| Error::new(ErrorKind::Conflict, error.to_string()).with_source(error))?;
+        let files = restored.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        Ok(Undone { files, uncovered: history.uncovered(to) })
+    }
+}
+
+impl Stored {
+    /// A fold of a log whose events are told after a record: one that was told up to there, or none.
+    fn taken(&self, info: &LogInfo, after: Seq) -> Option<EventFold> {
+        let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |(log, created_ms, fold): &(LogId, u64, EventFold)| {
+            *log == info.log && *created_ms == info.created_ms && fold.at <= after
+        };
+        let at = folds.iter().position(fits)?;
+        let (_, _, mut fold) = folds.remove(at);
+        (fold.after, fold.over) = (after, false);
+        Some(fold)
+    }
+
+    fn keep(&self, info: &LogInfo, fold: EventFold) {
+        let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        folds.retain(|(log, ..)| *log != info.log);
+        if folds.len() == MAX_FOLDS {
+            folds.remove(0);
+        }
+        folds.push((info.log.clone(), info.created_ms, fold));
+    }
+}
+
+/// A log that is told, and followed until its run has ended or waits.
+struct LogFollower {
+    stored: Arc<Stored>,
+    info: LogInfo,
+    /// None until the first record was read.
+    fold: Option<EventFold>,
+    records: Option<RecordStream>,
+    /// True if the end of a run was waited with once: whoever performs it may judge it otherwise.
+    was_fresh: bool,
+}
+
+impl LogFollower {
+    /// The next event; none when the run has ended or waits.
+    async fn next(&mut self, after: Seq) -> Result<Option<Event>, Error> {
+        loop {
+            if let Some(event) = self.fold.as_mut().and_then(|fold| fold.ready.pop_front()) {
+                return Ok(Some(event));
+            }
+            if let Some(records) = &mut self.records {
+                match records.next().await {
+                    Some(stamped) => {
+                        let stamped = stamped.map_err(told::of_journal)?;
+                        let fold = self.fold.get_or_insert_with(|| {
+                            let name = self.info.about.agent.clone().unwrap_or_else(|| "agent".into());
+                            EventFold::new(Arc::new(Identity::root(stamped.thread.clone(), "", name)), after)
+                        });
+                        fold.push(&stamped).map_err(told::of_agent)?;
+                        self.was_fresh = false;
+                    }
+                    None => self.records = None,
+                }
+                continue;
+            }
+            let journal = self.stored.sessions.journal();
+            self.info = journal.info(&self.info.log).await.map_err(told::of_journal)?;
+            let at = self.fold.as_ref().map_or(Seq(0), |fold| fold.at);
+            if self.info.head > at {
+                self.records = Some(journal.read(&self.info.log, at));
+                continue;
+            }
+            let Some(fold) = &mut self.fold else { return Ok(None) };
+            if fold.tell_said() {
+                continue;
+            }
+            let is_fresh = fold.ended.is_some() && self.info.is_owned && !mem::replace(&mut self.was_fresh, true);
+            if fold.is_at_work() || is_fresh {
+                sleep(LOOK_EVERY).await;
+                continue;
+            }
+            let last = fold.take_last();
+            if last.is_some() {
+                // It waits, or has ended: that is told once.
+                fold.after = fold.at;
+                return Ok(last);
+            }
+            if let Some(fold) = self.fold.take() {
+                self.stored.keep(&self.info, fold);
+            }
+            return Ok(None);
+        }
+    }
+}
+
+impl fmt::Debug for StoredPrompter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredPrompter").field("sessions", &self.0.sessions).finish_non_exhaustive()
+    }
+}

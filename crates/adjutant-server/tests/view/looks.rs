@@ -1,0 +1,212 @@
+//! The routes of the page, each over a store and over an agent that runs.
+
+use std::fs;
+
+use adjutant::{
+    Agent,
+    agent::Journal,
+    llm::{Gate, Script, ScriptedModel},
+    toolkit::Edits,
+};
+use futures_util::StreamExt;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, frames, kept, stage};
+
+const BOTH: [&str; 2] = ["live", "store"];
+
+fn names(events: &[Value]) -> Vec<&str> {
+    events.iter().filter_map(|event| event["event"].as_str()).collect()
+}
+
+/// The texts of the messages of a session.
+async fn said(stage: &Stage, of: &str, session: &str) -> Vec<String> {
+    let page = stage.get(of, &format!("/messages?session={session}")).await;
+    let messages = page["messages"].as_array().expect("a list").iter();
+    messages.map(|it| it["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_searched_told_and_compared() {
+    let stage = stage([], []).await;
+    for of in BOTH {
+        let all = stage.get(of, "/sessions").await;
+        let one = &all["sessions"][0];
+        assert_eq!(
+            (&one["name"], &one["state"], &one["usage"].is_object()),
+            (&json!("talk"), &json!("done"), &true),
+            "{of}"
+        );
+        for (query, count) in [
+            ("?search=TAL", 1),
+            ("?search=nothing", 0),
+            ("?state=done", 1),
+            ("?state=waiting", 0),
+            ("?search=talk&state=done&limit=1", 1),
+        ] {
+            let found = stage.get(of, &format!("/sessions{query}")).await;
+            assert_eq!(found["sessions"].as_array().map(Vec::len), Some(count), "{of} {query}");
+        }
+        let events = stage.ended(of, "talk", 0).await;
+        let names = names(&events);
+        assert_eq!((names.first(), names.last()), (Some(&"run_started"), Some(&"run_finished")), "{of}: {names:?}");
+        let head = one["records"].as_u64().expect("a number");
+        assert_eq!(stage.ended(of, "talk", head).await, [json!({})], "{of}");
+        let row = stage.get(of, "/context?session=talk").await;
+        let turns: Vec<&Value> = row["requests"].as_array().expect("a list").iter().map(|it| &it["turn"]).collect();
+        assert_eq!(turns, [1, 2], "{of}");
+        let seq = row["requests"][1]["seq"].as_u64().expect("a number");
+        let request = stage.get(of, &format!("/request?session=talk&seq={seq}")).await;
+        let result = request.pointer("/entries/1/entry/results/0/content/0/text");
+        assert_eq!((result, request.pointer("/turn")), (Some(&json!("3")), Some(&json!(2))), "{of}: {request}");
+        let first = stage.get(of, "/request?session=talk&seq=1").await;
+        assert_eq!((first.pointer("/turn"), first["entries"].as_array().map(Vec::len)), (Some(&json!(1)), Some(1)));
+        let (status, made) = stage.post(of, "/fork?session=talk", json!({"to": "copy", "at": seq})).await;
+        assert_eq!((status, &made["parent"]), (201, &json!(["talk", seq])), "{of}: {made}");
+        let tree = stage.get(of, "/tree?session=copy").await;
+        assert_eq!(tree.pointer("/ancestors/0/log"), Some(&json!("talk")), "{of}");
+        let diff = stage.get(of, "/diff?session=talk&with=copy").await;
+        assert_eq!((&diff["shared"], &diff["beyond"]), (&json!(seq), &json!([head - seq, 0])), "{of}: {diff}");
+        let again = stage.get(of, "/explain?session=copy").await;
+        assert_eq!(again.pointer("/again/0/redo/action"), Some(&json!("ask")), "{of}: {again}");
+        for (path, status) in [
+            ("/tree?session=nobody", 404),
+            ("/request?session=talk&seq=1000", 404),
+            ("/request?session=talk", 400),
+            ("/diff?session=talk", 400),
+            ("/events?session=talk&follow=true", 400),
+            ("/sessions?state=odd", 400),
+            ("/export", 400),
+        ] {
+            let answer = stage.ask(Method::GET, &format!("/v1/agents/{of}{path}"), None).await;
+            assert_eq!(answer.status(), status, "{of}{path}");
+        }
+        assert_eq!(stage.post(of, "/undo?session=talk", json!({})).await.0, 400, "{of}");
+    }
+    let fleet = stage.get("store", "/fleet").await;
+    assert_eq!((&fleet["at_work"], fleet["sessions"].as_array().map(Vec::len)), (&json!(0), Some(0)), "{fleet}");
+}
+
+#[tokio::test]
+async fn fork_goes_on_with_another_result_prompt_and_model() {
+    let more = || [Script::new().text("Nine."), Script::new().text("Hello.")];
+    let stage = stage(more(), more()).await;
+    let nine = json!({"to": "nine", "result": {"call": "c1_0_0", "text": "9"}});
+    let hello = json!({"to": "hello", "prompt": "Say hello."});
+    for of in BOTH {
+        let (status, made) = stage.post(of, "/fork?session=talk", nine.clone()).await;
+        assert_eq!(status, 201, "{of}: {made}");
+        if of == "store" {
+            assert_eq!(made["state"], "open", "{made}");
+            stage.worker.session("nine".into()).resume(Vec::new()).await.expect("it goes on");
+        }
+        stage.ended(of, "nine", 0).await;
+        assert_eq!(said(&stage, of, "nine").await, ["Add them.", "9", "Nine."], "{of}");
+        let (status, made) = stage.post(of, "/fork?session=talk", hello.clone()).await;
+        assert_eq!(status, 201, "{of}: {made}");
+    }
+    stage.ended("live", "hello", 0).await;
+    assert_eq!(said(&stage, "live", "hello").await.last().map(String::as_str), Some("Hello."));
+    let posted = stage.stored.posted(&"hello".into(), Default::default()).await.expect("it is there");
+    assert_eq!(posted.len(), 1);
+    let wrong = json!({"to": "none", "result": {"call": "c9_0_0", "text": "9"}});
+    for (of, fork) in [
+        ("live", &wrong),
+        ("store", &wrong),
+        ("live", &json!({"to": "none", "model": "no/such"})),
+        ("store", &json!({"to": "none", "model": "scripted"})),
+        ("live", &json!({"to": "none", "prompt": " "})),
+    ] {
+        assert!(stage.post(of, "/fork?session=talk", fork.clone()).await.0 >= 400, "{of} {fork}");
+        assert_eq!(stage.get(of, "/sessions?search=none").await["sessions"], json!([]), "{of} {fork}");
+    }
+}
+
+#[tokio::test]
+async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
+    let asks = || [Script::new().call("delete", json!({"what": "it"})), Script::new().text("Done.")];
+    let stage = stage(asks(), asks()).await;
+    stage.prompt("ask", "Delete it.").await;
+    stage.ended("live", "ask", 0).await;
+    stage.worker.session("ask".into()).run("Delete it.").await.expect("it waits");
+    for of in BOTH {
+        assert_eq!(
+            stage.get(of, "/sessions?state=waiting").await.pointer("/sessions/0/name"),
+            Some(&json!("ask")),
+            "{of}"
+        );
+        let waits = stage.get(of, "/pauses?session=ask").await;
+        let pause = &waits["pauses"][0];
+        let (id, shown) = (&pause["id"], &pause["digest"]);
+        let answer = |id: &Value, shown: &Value| {
+            let answer = json!({"answer": "approve", "args": r#"{"what":"that"}"#});
+            json!({"control": "answer", "answers": [{"pause": id, "answer": answer, "shown": shown}]})
+        };
+        let other = "0".repeat(64);
+        for wrong in [answer(&json!("nobody"), shown), answer(id, &json!(other))] {
+            assert_eq!(stage.post(of, "/control?session=ask", wrong).await.0, 400, "{of}");
+        }
+        assert_eq!(stage.post(of, "/control?session=ask", answer(id, shown)).await.0, 202, "{of}");
+    }
+    stage.ended("live", "ask", 0).await;
+    assert_eq!(said(&stage, "live", "ask").await, ["Delete it.", "that is deleted", "Done."]);
+    stage.worker.session("ask".into()).resume(Vec::new()).await.expect("the answer was posted");
+    assert_eq!(said(&stage, "store", "ask").await, ["Delete it.", "that is deleted", "Done."]);
+    let prompt = json!({"control": "prompt", "text": "Anybody?"});
+    assert_eq!(stage.post("store", "/control?session=new", prompt.clone()).await.0, 202);
+    let posted = stage.stored.posted(&"new".into(), Default::default()).await.expect("it is there");
+    assert_eq!(posted.len(), 1);
+    for (of, control) in
+        [("store", json!({"control": "stop"})), ("store", json!({"control": "stop_call", "call": "c1_0_0"}))]
+    {
+        assert!(stage.post(of, "/control?session=talk", control).await.0 >= 400);
+    }
+}
+
+#[tokio::test]
+async fn files_are_put_back_unless_somebody_else_changed_them() {
+    let stage = stage([], []).await;
+    let (undo, files) = kept(stage.place.path());
+    let note = stage.place.path().join("root/note.txt");
+    let written = Script::new().call("write_file", json!({"path": "note.txt", "content": "of the agent"}));
+    let model = ScriptedModel::new([written, Script::new().text("Written.")]);
+    let editor = Agent::new(model).toolbox(Edits::new(&files).undo(undo).toolbox()).journal(stage.stored.clone());
+    let undone = async || stage.post("store", "/undo?session=edit", json!({})).await;
+    editor.session("edit".into()).run("Write a note.").await.expect("it ends");
+    // Nobody works in the session any more.
+    drop(editor);
+    fs::write(&note, "of somebody else").expect("it is written");
+    assert_eq!(undone().await.0, 409);
+    fs::write(&note, "of the agent").expect("it is written");
+    assert_eq!(undone().await, (200, json!({"files": ["note.txt"]})));
+    assert!(!note.exists());
+    assert_eq!(undone().await, (200, json!({"files": []})));
+}
+
+#[tokio::test]
+async fn events_go_on_over_later_runs_when_they_are_followed() {
+    let gate = Gate::default();
+    let stage = stage([Script::new().text("Live.").wait_at(0, &gate)], [Script::new().text("Stored.")]).await;
+    for of in BOTH {
+        let head = stage.get(of, "/sessions").await["sessions"][0]["records"].as_u64().expect("a number");
+        let path = format!("/v1/agents/{of}/events?session=talk&after={head}&follow=true");
+        let mut events = stage.ask(Method::GET, &path, None).await.bytes_stream();
+        if of == "live" {
+            stage.prompt("talk", "And?").await;
+        } else {
+            stage.worker.session("talk".into()).run("And?").await.expect("it ends");
+        }
+        let mut text = String::new();
+        while !text.contains("event: run_finished\n") || !text.ends_with("\n\n") {
+            if text.contains("event: turn_started\n") {
+                gate.open();
+            }
+            text += std::str::from_utf8(&events.next().await.expect("it goes on").expect("bytes")).expect("text");
+        }
+        let events = frames(&text);
+        let names = names(&events);
+        assert_eq!((names.first(), names.last()), (Some(&"run_started"), Some(&"run_finished")), "{of}: {names:?}");
+        assert_eq!(names.contains(&"text_delta"), of == "live", "{of}: {names:?}");
+    }
+}
