@@ -18,7 +18,7 @@ pub(super) struct Mail {
     /// The warnings about posts that could not be heeded.
     pub(super) warnings: Vec<Warning>,
     /// The reason why the posts could not be read, if they could not.
-    pub(super) unread: Option<JournalError>,
+    pub(super) unread: Option<Box<JournalError>>,
 }
 
 impl Core {
@@ -37,7 +37,7 @@ impl Core {
             Err(error) if error.kind == JournalErrorKind::Missing => {}
             Err(error) => {
                 mail.warn(format!("posts to the session cannot be read: {}", chain(&error)));
-                mail.unread = Some(error);
+                mail.unread = Some(Box::new(error));
             }
         }
         mail

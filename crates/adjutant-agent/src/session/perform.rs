@@ -161,8 +161,8 @@ impl Core {
                 self.log = Some(log);
                 // The posts that nobody could read may be the prompt or the answers that it lacks.
                 let is_lacking = matches!(error, Error::Prompt(_) | Error::Answers(_));
-                let unread = mail.unread.clone().filter(|_| is_lacking);
-                Err(unread.map_or(error, Error::Journal))
+                let unread = mail.unread.as_deref().filter(|_| is_lacking);
+                Err(unread.cloned().map_or(error, Error::Journal))
             }
         }
     }
