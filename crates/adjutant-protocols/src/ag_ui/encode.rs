@@ -178,15 +178,11 @@ impl Encoder {
         let thread = &event.who.thread;
         let is_root = thread == self.root();
         match &event.kind {
-            EventKind::TurnStarted => {
-                if self.steps.insert((thread.clone(), event.turn.0)) {
-                    out.push(step("STEP_STARTED", event.turn.0));
-                }
+            EventKind::TurnStarted if self.steps.insert((thread.clone(), event.turn.0)) => {
+                out.push(step("STEP_STARTED", event.turn.0));
             }
-            EventKind::TurnFinished => {
-                if self.steps.remove(&(thread.clone(), event.turn.0)) {
-                    out.push(step("STEP_FINISHED", event.turn.0));
-                }
+            EventKind::TurnFinished if self.steps.remove(&(thread.clone(), event.turn.0)) => {
+                out.push(step("STEP_FINISHED", event.turn.0));
             }
             EventKind::ReplyRetracted { attempt, cause, .. } => {
                 let Said { messages, calls, .. } = self.said.remove(thread).unwrap_or_default();

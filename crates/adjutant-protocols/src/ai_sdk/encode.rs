@@ -181,10 +181,10 @@ impl Encoder {
             EventKind::ReplyFinished { reply, .. } => {
                 self.show_agent(&event.who, out, |data| data["text"] = reply.text().into());
             }
-            EventKind::ToolFinished { call, result, .. } => {
-                if self.shown.contains_key(&self.call(&event.who.thread, *call)) {
-                    self.finished(event, *call, result, out);
-                }
+            EventKind::ToolFinished { call, result, .. }
+                if self.shown.contains_key(&self.call(&event.who.thread, *call)) =>
+            {
+                self.finished(event, *call, result, out);
             }
             _ => {}
         }
