@@ -2,7 +2,7 @@
 
 use std::{thread, time::Instant};
 
-use crate::{Failure, cargo, mcp_conformance, programs, protocols, tidy};
+use crate::{Failure, cargo, mcp_conformance, programs, tidy};
 
 type Step = fn() -> Result<(), Failure>;
 
@@ -14,7 +14,6 @@ const STEPS: &[(&str, Step)] = &[
     ("docs", || cargo::step_after_clippy(DOC)),
     ("build of the tests", || cargo::step(&format!("{TESTS} --no-run"))),
     ("conformance of MCP", mcp_conformance::if_possible),
-    ("clients of pages", protocols::if_possible),
     ("the page", page),
     ("tests", tests),
 ];

@@ -27,12 +27,3 @@ pub(crate) fn run() -> Result<(), Failure> {
         Err(error) => Err(Failure::Step(format!("{}: {error}", npm.node.display()))),
     }
 }
-
-/// As [`run`]; what this machine cannot install is said, and is no failure.
-pub(crate) fn if_possible() -> Result<(), Failure> {
-    if let Err(Failure::Step(why) | Failure::Usage(why)) = npm::install(&npm::folder("protocols"), PACKAGES) {
-        println!("skipped: clients of AG-UI and the AI SDK: they cannot be installed: {why}");
-        return Ok(());
-    }
-    run()
-}

@@ -135,7 +135,8 @@ fn refused(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             let why = trace.reason().unwrap_or(CLOSED);
-            Error::new(ErrorKind::Unavailable, format!("{why} before it said which revision it speaks"))
+            let kind = if trace.is_cut() { ErrorKind::Protocol } else { ErrorKind::Unavailable };
+            Error::new(kind, format!("{why} before it said which revision it speaks"))
         }
         ClientInitializeError::TransportError { error, .. } => http::refused(&plan.name, error).unwrap_or_else(|| {
             Error::new(ErrorKind::Unavailable, format!("it cannot be reached: {}", short(&chain(&*error.error))))

@@ -53,6 +53,11 @@ impl Trace {
         errors.drain(..beyond);
     }
 
+    /// True if the connection was cut because of what the server sent.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.get().is_some()
+    }
+
     /// Why the connection ended, if it is known, in a few words.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.cut.get().copied().or_else(|| self.ended.get().map(String::as_str))
