@@ -64,8 +64,11 @@ pub fn login_options(auth: &AuthSpec, lookup: impl Fn(&str) -> Option<String>) -
 
 impl ServerPlace {
     /// Programs begin in the first folder and keep what is theirs below the second one; this machine's best holds them.
+    /// What they keep is apart for each first folder: a server of the same name may be another's program elsewhere.
     pub fn new(work: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
-        Self { work: work.into(), homes: homes.into(), sandbox: Sandbox::new(), tokens: None }
+        let work = work.into();
+        let digest = hex(&Sha256::digest(work.as_os_str().as_encoded_bytes()));
+        Self { homes: homes.into().join(&digest[..16]), work, sandbox: Sandbox::new(), tokens: None }
     }
 
     /// A server as it is reached from here. It is not started yet.

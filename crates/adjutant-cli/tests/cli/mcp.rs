@@ -3,7 +3,7 @@
 mod login;
 mod talked;
 
-use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+use std::{fs, os::unix::fs::symlink, process::Command};
 
 use adjutant::llm::Script;
 use serde_json::{Value, json};
@@ -205,7 +205,9 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     assert_eq!((done.code, done.stdout.as_str()), (Some(0), "Herons.\n"), "{done:#?}");
     let last = String::from_utf8_lossy(&server.requests().last().expect("it was asked").body).into_owned();
     assert!(last.contains("notes.txt"), "the answer of the agent that was served: {last}");
-    assert!(Path::new(&place.path("home/.local/share/adjutant/mcp/crew")).is_dir());
+    // Equally named servers of other folders have other homes.
+    let homes = fs::read_dir(place.path("home/.local/share/adjutant/mcp")).expect("homes").flatten();
+    assert_eq!(homes.filter(|it| it.path().join("crew").is_dir()).count(), 1);
     // Its tools are under its rules: what those ask, the client is asked, and what they deny is done for nobody.
     let calls = |tool: &str, args: Value| Script::new().call(tool, args).usage(usage());
     for (path, is_asked, expect) in
