@@ -6,6 +6,7 @@ use std::convert::Infallible;
 
 use adjutant::{
     Agent,
+    agent::MemoryJournal,
     llm::{Script, ScriptedModel},
     protocols::{Error, ag_ui, ai_sdk},
     tool,
@@ -39,7 +40,8 @@ fn refuse(error: Error) -> (StatusCode, String) {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let script = [Script::new().call("pay", json!({"amount": 40})), Script::new().text("That is done.")];
-    let agent = Agent::new(ScriptedModel::new(script)).tool(pay);
+    // What one request leaves waiting, the next one answers: both open the session by its name.
+    let agent = Agent::new(ScriptedModel::new(script)).tool(pay).journal(MemoryJournal::default());
     let routes = Router::new().route("/ag-ui", post(for_ag_ui)).route("/api/chat", post(for_ai_sdk)).with_state(agent);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}", listener.local_addr()?);

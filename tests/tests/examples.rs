@@ -1,6 +1,13 @@
 //! The examples that need no key, run as programs, and what they print.
 
-use std::process::Command;
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
 
 /// The program of an example.
 pub(crate) fn program(example: &str) -> Command {
@@ -316,4 +323,55 @@ fn manifest_is_answered_from_its_files_when_it_runs() {
     let manifest = "name: clerk\nmodel: offline/planner\ntoolboxes: [files]\ndata: [{ file: prices.txt }]\n";
     let printed = printed("manifest", &[&file("adjutant.yaml", manifest)]);
     assert!(printed.contains("prices.txt:1"), "{printed}");
+}
+
+#[test]
+fn pages_asks_and_goes_on_when_either_page_answers() {
+    let mut program = Served(program("pages").stdout(Stdio::piped()).spawn().expect("the program starts"));
+    let mut line = String::new();
+    BufReader::new(program.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("it prints its address");
+    let address = line.trim().trim_start_matches("http://");
+    let named = |text: &str, key: &str| {
+        let (_, rest) = text.split_once(&format!("\"{key}\":\"")).unwrap_or_else(|| panic!("no {key}: {text}"));
+        rest.split('"').next().unwrap_or_default().to_owned()
+    };
+    let go = json!({"threadId": "a", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "Pay."}]});
+    let asked = post(address, "/ag-ui", &go);
+    let (_, interrupt) = asked.split_once("\"interrupts\"").expect("it asks");
+    let resume = json!([{"interruptId": named(interrupt, "id"), "status": "resolved", "payload": {"approved": true}}]);
+    let done = post(address, "/ag-ui", &json!({"threadId": "a", "runId": "s", "messages": [], "resume": resume}));
+    assert!(
+        done.contains("paid 40") && done.contains("\"delta\":\"done.\"") && done.contains("RUN_FINISHED"),
+        "{done}"
+    );
+    // The model has said all that it was going to say: the other page is told that the run failed.
+    let go = json!({"id": "b", "messages": [{"role": "user", "parts": [{"type": "text", "text": "Pay."}]}]});
+    let failed = post(address, "/api/chat", &go);
+    assert!(failed.contains("\"type\":\"error\"") && failed.contains("data: [DONE]"), "{failed}");
+    let empty = post(address, "/api/chat", &json!({"id": "c", "messages": []}));
+    assert!(empty.starts_with("HTTP/1.1 400") && empty.ends_with("no messages"), "{empty}");
+}
+
+/// A program that ends with its test, however that ends.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The whole answer to a POST, as it came.
+fn post(address: &str, path: &str, body: &Value) -> String {
+    let body = body.to_string();
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n");
+    write!(socket, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).expect("it reads");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("it answers");
+    answer
 }
