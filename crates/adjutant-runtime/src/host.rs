@@ -23,6 +23,8 @@ pub use program::{main, part_names};
 const FILE: &str = "host.json";
 /// The variable that tells which start of the agent this is.
 const START_VARIABLE: &str = crate::processes::START_VARIABLE;
+/// The variable that tells a host which port to ask for first; without it, that of the start before is asked for.
+pub const PORT_VARIABLE: &str = "ADJUTANT_AGENT_PORT";
 
 /// The data that the process of an agent tells of itself, in `host.json` of its workspace, once it listens.
 ///
@@ -128,7 +130,12 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
         let prompter = engine.prompter();
         let heard = log.clone();
         prompter.observe(Arc::new(move |work| heard.work(work)));
-        let port = HostFile::read(workspace).map_or(0, |former| former.address.port());
+        let port = match std::env::var(PORT_VARIABLE) {
+            Ok(port) => port.parse().map_err(|error| {
+                Error::new(ErrorKind::Config, format!("{PORT_VARIABLE} is no port: {port:?}: {error}"))
+            })?,
+            Err(_) => HostFile::read(workspace).map_or(0, |former| former.address.port()),
+        };
         prompter.go_on(workspace, engine.resolved().manifest.on_restart)?;
         let server = Server::bind(prompter, ServerOptions::new(agent).port(port).grace(options.grace)).await?;
         let (address, token) = (server.address(), server.token().to_owned());

@@ -11,7 +11,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use adjutant::runtime::{Error, ErrorKind, Workspace, backend::Launcher, host::HostFile};
+use adjutant::runtime::{
+    Error, ErrorKind, Workspace,
+    backend::Launcher,
+    host::{HostFile, PORT_VARIABLE},
+};
 use async_trait::async_trait;
 use tokio::{
     io::copy_bidirectional,
@@ -69,7 +73,15 @@ impl Launcher for Bubblewrap {
         let limits = format!("ulimit -v {} && ulimit -n {}", self.memory_kib, self.open_files);
         let limits = format!("trap '' TERM && {limits} && exec \"$0\" \"$@\"");
         let mut words = ["/bin/sh", "-c", &limits, "bwrap", "--unshare-all"].map(OsString::from).to_vec();
-        words.extend(self.shares_network.then(|| "--share-net".into()));
+        if self.shares_network {
+            words.push("--share-net".into());
+        } else {
+            // What is free on a loopback of its own may be taken on this one: the port is chosen here.
+            let former = HostFile::read(workspace).ok().map(|former| former.address);
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let address = self.bridge(workspace, &former.into_iter().chain([any]).collect::<Vec<_>>())?;
+            words.extend(["--setenv", PORT_VARIABLE, &address.port().to_string()].map(OsString::from));
+        }
         for path in SHOWN.map(Path::new) {
             // On many systems `/bin` is a link into `/usr`, and stays one.
             match fs::read_link(path) {
@@ -96,13 +108,22 @@ impl Launcher for Bubblewrap {
         if self.shares_network {
             return Ok(listens);
         }
+        self.bridge(workspace, &[listens])
+    }
+}
+
+impl Bubblewrap {
+    /// Leads from the first of these addresses that is free to the socket of the agent, and returns it; one that leads there
+    /// already stays.
+    fn bridge(&self, workspace: &Workspace, addresses: &[SocketAddr]) -> Result<SocketAddr, Error> {
         let mut bridges = self.bridges.lock().unwrap_or_else(PoisonError::into_inner);
-        if bridges.get(workspace.root()).is_some_and(|(address, _)| *address == listens) {
-            return Ok(listens);
+        if let Some((address, _)) = bridges.get(workspace.root()).filter(|(address, _)| addresses.contains(address)) {
+            return Ok(*address);
         }
-        bridges.remove(workspace.root());
-        let failed = |error: io::Error| Error::new(ErrorKind::Connection, format!("no bridge to {listens}: {error}"));
-        let listener = std::net::TcpListener::bind(listens).map_err(failed)?;
+        let failed =
+            |error: io::Error| Error::new(ErrorKind::Connection, format!("no bridge from {addresses:?}: {error}"));
+        let listener = std::net::TcpListener::bind(addresses).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let (listener, socket) = (TcpListener::from_std(listener).map_err(failed)?, socket(workspace));
         let mut serving = JoinSet::new();
@@ -117,8 +138,8 @@ impl Launcher for Bubblewrap {
                 while open.try_join_next().is_some() {}
             }
         });
-        bridges.insert(workspace.root().to_owned(), (listens, serving));
-        Ok(listens)
+        bridges.insert(workspace.root().to_owned(), (address, serving));
+        Ok(address)
     }
 }
 

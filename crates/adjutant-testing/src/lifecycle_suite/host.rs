@@ -15,6 +15,7 @@ use adjutant_agent::{Agent, MemoryJournal};
 use adjutant_llm::{Gate, Model, Script, ScriptedModel};
 use adjutant_runtime::{
     Credentials, Error, ErrorKind, Prepared, Reason, Status, Workspace,
+    host::PORT_VARIABLE,
     http::{Server, ServerOptions},
     prompt::LocalPrompter,
 };
@@ -118,7 +119,8 @@ async fn serve(workspace: &Workspace, start: uuid::Uuid, prompter: LocalPrompter
     let former = fs::read(workspace.file("host.json")).ok();
     let former: Option<Value> = former.and_then(|text| serde_json::from_slice(&text).ok());
     let address = former.and_then(|host| host["address"].as_str()?.parse::<SocketAddr>().ok());
-    let options = ServerOptions::new("clerk").port(address.map_or(0, |address| address.port()));
+    let wanted = std::env::var(PORT_VARIABLE).ok().and_then(|port| port.parse().ok());
+    let options = ServerOptions::new("clerk").port(wanted.or(address.map(|it| it.port())).unwrap_or_default());
     let server = Server::bind(prompter, options).await?;
     let mut asked = signal(SignalKind::terminate()).map_err(storage)?;
     let host = json!({

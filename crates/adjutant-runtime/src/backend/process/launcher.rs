@@ -50,8 +50,9 @@ pub trait Launcher: Send + Sync {
 
     /// Returns where a host is asked from here: by default, at the address on which it told that it listens.
     ///
-    /// The port must be the same: a host refuses requests for another one. It is called again until the host is ready, and by
-    /// the next operator for a host that lives on.
+    /// The port must be the same: a host refuses requests for another one. Where a host has a network of its own, the command sets
+    /// [`PORT_VARIABLE`](crate::host::PORT_VARIABLE) to a port that is free here too. It is called again until the host is ready,
+    /// and by the next operator for a host that lives on.
     ///
     /// # Errors
     /// Any: the host is not ready yet. The last one is told if it never is.
