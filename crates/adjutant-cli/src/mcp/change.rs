@@ -1,11 +1,11 @@
 //! Servers that are added and removed: `.mcp.json`, or the user's own file.
 
-use std::{fs, path::PathBuf};
+use std::{env, fs, path::PathBuf};
 
 use adjutant::runtime::{
     TrustStore,
     manifest::{SandboxSpec, ServerSpec},
-    mcp::{FILE_NAME, McpFile},
+    mcp::{FILE_NAME, McpFile, ServerPlace},
 };
 
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    servers::usual,
+    servers::{place, usual},
     trouble::of_runtime,
 };
 
@@ -43,7 +43,11 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
     }
     write(&text)?;
     if let Some((_, spec)) = read.iter().flat_map(|read| &read.servers).find(|(name, _)| **name == *args.name) {
-        told(spec).iter().for_each(|line| tell(line));
+        told(spec, place(&args.place.root).as_ref()).iter().for_each(|line| tell(line));
+        let made = place(&args.place.root).map(|place| place.server(&args.name, spec, |name| env::var(name).ok()));
+        if let Some(Err(error)) = made {
+            tell(&format!("warning: as it is now it cannot be used: {}", of_runtime(&error).line()));
+        }
     }
     let literal =
         |pairs: &[(String, String)]| pairs.iter().any(|(name, value)| is_secret(name) && !value.contains("${"));
@@ -114,7 +118,7 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
 }
 
 /// What a program may do, for whoever adds it.
-fn told(spec: &ServerSpec) -> Vec<String> {
+fn told(spec: &ServerSpec, place: Option<&ServerPlace>) -> Vec<String> {
     if spec.command.is_none() {
         return Vec::new();
     }
@@ -122,11 +126,16 @@ fn told(spec: &ServerSpec) -> Vec<String> {
         paths.iter().map(|path| plain::line(&path.to_string_lossy())).collect::<Vec<_>>().join(", ")
     };
     let SandboxSpec { read, write, network, .. } = &spec.sandbox;
-    let mut can = vec!["changes its directory".to_owned()];
+    let reads = place.is_some_and(|place| place.reads_only(spec));
+    let mut can = vec![if reads { "reads its directory" } else { "changes its directory" }.to_owned()];
     can.extend((!write.is_empty()).then(|| format!("changes {}", shown(write))));
     can.extend((!read.is_empty()).then(|| format!("reads {}", shown(read))));
     can.push(if *network { "has the network" } else { "has no network" }.to_owned());
-    vec![format!("in its sandbox it {}", can.join(", "))]
+    let mut told = vec![format!("in its sandbox it {}", can.join(", "))];
+    if reads {
+        told.push("nothing here can keep it from .git and AGENTS.md in a directory that it changes; hint: install bubblewrap (`bwrap`), or add it with `--write .` if it may".to_owned());
+    }
+    told
 }
 
 /// True if there is no such file yet, or somebody trusts what is in it.
