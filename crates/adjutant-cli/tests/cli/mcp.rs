@@ -183,6 +183,22 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
         "server    helper ",
         "revision  2026-07-28",
         "tools     4",
+#[test]
+fn program_that_dies_at_once_is_told_at_once_with_its_last_words() {
+    let place = Place::new();
+    let script =
+        "echo count >> starts; for i in $(seq 100); do echo noise $i; done >&2; echo no key was given >&2; exit 3";
+    let added = place.see(&["mcp", "add", "a", "--write", ".", "--", "sh", "-c", script]);
+    assert_eq!(added.code, Some(0), "{added:#?}");
+    let tried = place.see(&["mcp", "test", "a"]);
+    assert!(
+        tried.code == Some(1) && tried.stderr.contains("no key was given\nerror: MCP server \"a\": "),
+        "{tried:#?}"
+    );
+    let starts = fs::read_to_string(place.path("work/starts")).expect("it was started");
+    assert_eq!(starts.lines().count(), 2, "{tried:#?}");
+}
+
         "  crew_helper",
         "  crew_read_file (only reads, may be repeated)",
         ": Knows the birds of this folder.",
