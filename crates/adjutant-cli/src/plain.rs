@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The largest number of characters of such text in one line.
 const MAX_LINE: usize = 400;
 
-/// The text as one line: white space is one space, other control characters are `\u{fffd}`, and it is cut at 400 characters.
+/// The text as one line: white space is one space, what steers or does not show is `\u{fffd}`, and it is cut at 400 characters.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::new();
     for (at, character) in text.split_whitespace().collect::<Vec<_>>().join(" ").chars().enumerate() {
@@ -109,9 +109,11 @@ pub(crate) fn word(text: &str) -> String {
     word + "'"
 }
 
-/// Control characters, and those that turn the direction of what follows.
+/// Control characters, those that turn the direction of what follows, and those that nobody sees: not blanks, and not what joins the
+/// signs of emoji and of some scripts or says how they look.
 fn is_steering(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let is_of_text = matches!(character, '\u{200c}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    character.is_control() || is_hidden(character) && !character.is_whitespace() && !is_of_text
 }
 
 #[cfg(test)]
@@ -148,6 +150,7 @@ mod tests {
     #[test]
     fn line_is_one_short_line_when_the_text_is_hostile() {
         assert_eq!(line(" a\r\n\tb\x1b[2Jc\u{202e}d "), "a b\u{fffd}[2Jc\u{fffd}d");
+        assert_eq!(line("a\u{200b}b\u{e0041}\u{2067}c\u{a0}d ✔\u{fe0f}"), "a\u{fffd}b\u{fffd}\u{fffd}c d ✔\u{fe0f}");
         assert_eq!(line(&"é".repeat(401)), format!("{}…", "é".repeat(400)));
         assert_eq!(line(&"é".repeat(400)), "é".repeat(400));
     }

@@ -49,11 +49,13 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
             tell(&format!("warning: as it is now it cannot be used: {}", of_runtime(&error).line()));
         }
     }
+    let asked = args.url.iter().filter_map(|url| url.split_once('?')).flat_map(|(_, asked)| asked.split(['&', '#']));
+    let asked: Vec<_> = asked.filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect();
     let literal =
         |pairs: &[(String, String)]| pairs.iter().any(|(name, value)| is_secret(name) && !value.contains("${"));
-    if !args.place.user && (literal(&args.env) || literal(&args.headers)) {
+    if !args.place.user && [&args.env, &args.headers, &asked].into_iter().any(|pairs| literal(pairs)) {
         tell(
-            "warning: a credential stands in the file, which others may read; hint: NAME='${NAME}' takes it from the environment",
+            "warning: a credential stands in the file, which others may read; hint: '${NAME}' in its place takes it from the environment",
         );
     }
     tell(&format!("`adjutant mcp test {}` tries it", plain::word(&args.name)));
