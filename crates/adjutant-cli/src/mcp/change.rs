@@ -2,12 +2,14 @@
 
 use std::{env, fs, path::PathBuf};
 
-use adjutant::runtime::{
-    TrustStore,
-    manifest::{SandboxSpec, ServerSpec},
-    mcp::{FILE_NAME, McpFile, ServerPlace},
+use adjutant::{
+    mcp::Access,
+    runtime::{
+        TrustStore,
+        manifest::{SandboxSpec, ServerSpec},
+        mcp::{FILE_NAME, McpFile, ServerPlace},
+    },
 };
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -134,8 +136,12 @@ fn told(spec: &ServerSpec, place: Option<&ServerPlace>) -> Vec<String> {
     can.extend((!read.is_empty()).then(|| format!("reads {}", shown(read))));
     can.push(if *network { "has the network" } else { "has no network" }.to_owned());
     let mut told = vec![format!("in its sandbox it {}", can.join(", "))];
-    if reads {
-        told.push("nothing here can keep it from .git and AGENTS.md in a directory that it changes; hint: install bubblewrap (`bwrap`), or add it with `--write .` if it may".to_owned());
+    if place.is_some_and(|place| place.access == Access::Read) && !spec.sandbox.danger_without_any {
+        let hint = "hint: install bubblewrap (`bwrap`)";
+        told.push(match reads {
+            true => format!("nothing here can keep .git and AGENTS.md in a directory that it changes; {hint}, or add it with `--write .`"),
+            false => format!("warning: nothing here keeps .git and AGENTS.md in a directory that it changes; {hint}"),
+        });
     }
     told
 }
