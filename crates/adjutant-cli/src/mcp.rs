@@ -25,6 +25,9 @@ use crate::{
 /// The time that all servers of a list have to answer, beyond their own.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The number of bytes of the error output of a server that are shown: the last.
+const MAX_SAID: usize = 4 << 10;
+
 /// Looks after servers.
 pub(crate) fn mcp(command: args::Mcp) -> Result<Exit, Problem> {
     match command {
@@ -46,7 +49,9 @@ fn find(whose: &args::OfServers, otherwise: Trusting) -> Result<Servers, Problem
 async fn list(args: args::ListServers) -> Result<Exit, Problem> {
     let servers = find(&args.whose, Trusting::Before)?;
     if servers.all.is_empty() {
-        tell("there is no server in .mcp.json, nor in the settings of the user; `adjutant mcp add` adds one");
+        if servers.told.is_empty() {
+            tell("there is no server in .mcp.json, nor in the settings of the user; `adjutant mcp add` adds one");
+        }
         return Ok(Exit::Finished);
     }
     let looks = servers.all.iter().map(|it| async move {
@@ -122,7 +127,14 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     let about = match &seen.about {
         Ok(about) => about,
         Err(error) => {
-            let problem = Problem::of(Exit::Failed, error);
+            // What the program said last is told in its lines.
+            let problem = match error.message.split_once('\n') {
+                Some((why, said)) => {
+                    tell(&said[said.ceil_char_boundary(said.len().saturating_sub(MAX_SAID))..]);
+                    Problem::new(Exit::Failed, why)
+                }
+                None => Problem::of(Exit::Failed, error),
+            };
             return Err(match error.kind {
                 ErrorKind::Unauthorised => problem.hint(format!("`adjutant mcp login {}`", plain::word(&args.name))),
                 _ => problem,

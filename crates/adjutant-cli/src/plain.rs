@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The largest number of characters of such text in one line.
 const MAX_LINE: usize = 400;
 
-/// The text as one line: white space is one space, other control characters are `\u{fffd}`, and it is cut at 400 characters.
+/// The text as one line: white space is one space, what steers or does not show is `\u{fffd}`, and it is cut at 400 characters.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::new();
     for (at, character) in text.split_whitespace().collect::<Vec<_>>().join(" ").chars().enumerate() {
@@ -17,7 +17,7 @@ pub(crate) fn line(text: &str) -> String {
             line.push('…');
             break;
         }
-        line.push(if is_steering(character) { '\u{fffd}' } else { character });
+        line.push(if is_unseen(character) { '\u{fffd}' } else { character });
     }
     line
 }
@@ -92,14 +92,14 @@ pub(crate) fn word(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
-    if !text.contains(is_steering) {
+    if !text.contains(is_unseen) {
         return format!("'{}'", text.replace('\'', "'\\''"));
     }
     let mut word = "$'".to_owned();
     for character in text.chars() {
         match character {
             '\'' | '\\' => word.extend(['\\', character]),
-            _ if is_steering(character) => {
+            _ if is_unseen(character) => {
                 let bytes = character.to_string().into_bytes();
                 word.extend(bytes.iter().map(|byte| format!("\\x{byte:02x}")));
             }
@@ -109,9 +109,16 @@ pub(crate) fn word(text: &str) -> String {
     word + "'"
 }
 
-/// Control characters, and those that turn the direction of what follows.
+/// Control characters, those that turn the direction of what follows, and the tags that write what nobody sees.
 fn is_steering(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let is_turning = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || is_turning || matches!(character, '\u{e0000}'..='\u{e007f}')
+}
+
+/// What steers, and what does not show in a line: not blanks, and not what joins signs or says how they look.
+fn is_unseen(character: char) -> bool {
+    let is_of_text = matches!(character, '\u{200c}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    is_steering(character) || is_hidden(character) && !character.is_whitespace() && !is_of_text
 }
 
 #[cfg(test)]
@@ -148,6 +155,7 @@ mod tests {
     #[test]
     fn line_is_one_short_line_when_the_text_is_hostile() {
         assert_eq!(line(" a\r\n\tb\x1b[2Jc\u{202e}d "), "a b\u{fffd}[2Jc\u{fffd}d");
+        assert_eq!(line("a\u{200b}b\u{e0041}\u{2067}c\u{a0}d ✔\u{fe0f}"), "a\u{fffd}b\u{fffd}\u{fffd}c d ✔\u{fe0f}");
         assert_eq!(line(&"é".repeat(401)), format!("{}…", "é".repeat(400)));
         assert_eq!(line(&"é".repeat(400)), "é".repeat(400));
     }
@@ -163,6 +171,7 @@ mod tests {
     #[test]
     fn stream_keeps_lines_when_the_text_is_hostile() {
         assert_eq!(stream("a\n\tb"), "a\n\tb");
+        assert_eq!(stream("ក\u{200b}ខ\u{e0041}"), "ក\u{200b}ខ\u{fffd}");
         assert_eq!(stream("a\n\x1b]0;x\x07\r"), "a\n\u{fffd}]0;x\u{fffd}\u{fffd}");
     }
 }

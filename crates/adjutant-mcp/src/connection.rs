@@ -1,20 +1,20 @@
 //! A connection to a server: how it begins, and the requests on it.
 
-use std::{future::pending, pin::pin, sync::Arc};
+use std::{borrow::Cow, future::pending, pin::pin, sync::Arc};
 
 use adjutant_tool::CallContext;
 use async_trait::async_trait;
 use rmcp::{
     model::{
         ClientCapabilities, ClientConfig, ClientRequest, ElicitationCapability, FormElicitationCapability,
-        Implementation, JsonObject, ProtocolVersion, RootsCapabilities, SamplingCapability, ServerResult,
-        TASKS_EXTENSION_ID, UrlElicitationCapability,
+        Implementation, JsonObject, JsonRpcMessage, NumberOrString, ProtocolVersion, RootsCapabilities,
+        SamplingCapability, ServerResult, TASKS_EXTENSION_ID, UrlElicitationCapability,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RequestHandle,
-        RoleClient, RunningService, ServiceError,
+        RoleClient, RunningService, RxJsonRpcMessage, ServiceError, TxJsonRpcMessage,
     },
-    transport::async_rw::AsyncRwTransport,
+    transport::{Transport as SdkTransport, async_rw::AsyncRwTransport},
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -76,16 +76,17 @@ pub(crate) async fn begin(
         Transport::Stdio(config) => {
             let (child, output, input) = stdio::start(config, trace).await?;
             let transport = AsyncRwTransport::new(output, input).with_max_line_length(MAX_MESSAGE + 1);
-            (handler.serve_with_lifecycle(transport, mode).await, Some(child))
+            (handler.serve_with_lifecycle(Exact::new(transport, trace), mode).await, Some(child))
         }
         Transport::Http(config) => {
-            (handler.serve_with_lifecycle(http::transport(&plan.name, config)?, mode).await, None)
+            let transport = Exact::new(http::transport(&plan.name, config)?, trace);
+            (handler.serve_with_lifecycle(transport, mode).await, None)
         }
         Transport::Stream(config) => {
             let (output, input) = tokio::io::split((config.0)());
             let transport =
                 AsyncRwTransport::new(Bounded::new(output, trace), input).with_max_line_length(MAX_MESSAGE + 1);
-            (handler.serve_with_lifecycle(transport, mode).await, None)
+            (handler.serve_with_lifecycle(Exact::new(transport, trace), mode).await, None)
         }
     };
     let running = match running {
@@ -231,5 +232,51 @@ impl Drop for Sent {
     fn drop(&mut self) {
         let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else { return };
         runtime.spawn(handle.cancel(Some("nobody waits for it any more".to_owned())));
+    }
+}
+
+/// A transport on which an answer is heard only by the very id of its request. Ours are numbers, and the SDK takes the text `"7"` for 7:
+/// a connection with such an answer ends.
+struct Exact<T> {
+    inner: T,
+    trace: Arc<Trace>,
+}
+
+impl<T> Exact<T> {
+    fn new(inner: T, trace: &Arc<Trace>) -> Self {
+        Self { inner, trace: Arc::clone(trace) }
+    }
+}
+
+impl<T: SdkTransport<RoleClient>> SdkTransport<RoleClient> for Exact<T> {
+    type Error = T::Error;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await?;
+        let id = match &message {
+            JsonRpcMessage::Response(answer) => Some(&answer.id),
+            JsonRpcMessage::Error(answer) => answer.id.as_ref(),
+            _ => None,
+        };
+        if let Some(NumberOrString::String(_)) = id {
+            self.trace.cut("it sent an answer with a text as its id");
+            return None;
+        }
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::Content;
+use adjutant_llm::{Content, hidden::is_hidden};
 use rmcp::{
     model::{
         CallToolResult, ClientRequest, ContentBlock, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest,
@@ -46,9 +46,9 @@ impl McpServer {
     /// Returns what the server says that it is; it is started for that.
     ///
     /// # Errors
-    /// Why it does not answer, as [`McpServer::ready`].
+    /// Why it does not answer, as [`McpServer::ready`], but as soon as two beginnings have failed one after the other.
     pub async fn about(&self) -> Result<ServerAbout, Error> {
-        Arc::clone(&self.shared).connection().await.map(|connection| ServerAbout::of(&connection))
+        self.looked_at().await.map(|connection| ServerAbout::of(&connection))
     }
 
     /// The prompts of the server, at most 500; none if it has none. One with a name that is no line is left out.
@@ -67,7 +67,7 @@ impl McpServer {
             else {
                 return Err(self.odd("prompts/list"));
             };
-            let is_name = |name: &str| !name.is_empty() && name.len() <= MAX_NAME && !name.contains(char::is_control);
+            let is_name = |name: &str| !name.is_empty() && name.len() <= MAX_NAME && !name.contains(is_hidden);
             for it in page.prompts.into_iter().filter(|it| is_name(&it.name)).take(MAX_PROMPTS - prompts.len()) {
                 let about = |text: Option<String>| Arc::<str>::from(floor(&text.unwrap_or_default(), MAX_ABOUT));
                 let arguments = it.arguments.unwrap_or_default().into_iter().filter(|it| is_name(&it.name));

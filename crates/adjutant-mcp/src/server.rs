@@ -41,6 +41,8 @@ const LONG: Duration = Duration::from_secs(60);
 const ABOUT: Duration = Duration::from_secs(3);
 /// The shortest time between two looks at a list that changes all the time.
 const LIST_EVERY: Duration = Duration::from_secs(1);
+/// The number of beginnings that fail one after the other until whoever only looks is told: the second one may be in another revision.
+const DOWN_AFTER: u32 = 2;
 /// The time after which a list is asked for again that could not be had.
 const LIST_AGAIN: Duration = Duration::from_secs(60);
 /// The largest number of bytes of a name, and of a prefix.
@@ -77,6 +79,10 @@ struct ServerStatus {
     is_stale: bool,
     /// When that will be so.
     expires: Option<Instant>,
+    /// The number of looks at its list that were begun, and the last of them that ended.
+    looks: (u64, u64),
+    /// The number of beginnings that failed since it was up.
+    failed: u32,
 }
 
 #[derive(Clone, Default)]
@@ -120,6 +126,11 @@ impl McpServer {
     pub async fn ready(&self) -> Result<(), Error> {
         Arc::clone(&self.shared).connection().await.map(|_| ())
     }
+
+    /// The connection for whoever only looks: nobody waits for a server whose beginning fails again and again.
+    pub(crate) async fn looked_at(&self) -> Result<Connection, Error> {
+        self.shared.reached(|status| status.failed >= DOWN_AFTER).await
+    }
 }
 
 #[async_trait]
@@ -136,8 +147,12 @@ impl Toolbox for McpServer {
             let is_over = status.expires.is_some_and(|expires| expires <= Instant::now());
             is_over && !std::mem::replace(&mut status.is_stale, true)
         });
-        let is_settled =
-            |status: &ServerStatus| status.set.is_some() && !(status.is_stale && matches!(status.state, State::Up(_)));
+        let (begun, _) = shared.status.borrow().looks;
+        // The list of a server that says all the time that it has changed is as old as this at most.
+        let is_settled = |status: &ServerStatus| {
+            let is_stale = status.is_stale && status.looks.1 <= begun && matches!(status.state, State::Up(_));
+            status.set.is_some() && !is_stale
+        };
         // Its keeper gives up before that.
         let limit = shared.plan.config.start_limit.saturating_add(LIST_EVERY * 2);
         let _ = timeout(limit, seen.wait_for(is_settled)).await;
@@ -158,20 +173,14 @@ impl Shared {
         }
         self.status.subscribe()
     }
-}
 
-#[async_trait]
-impl Connect for Shared {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    async fn connection(self: Arc<Self>) -> Result<Connection, Error> {
+    /// Waits for the server, within the time that it has to start and until `is_enough` says that it is down.
+    async fn reached(self: &Arc<Self>, is_enough: impl Fn(&ServerStatus) -> bool) -> Result<Connection, Error> {
         let mut seen = self.watch();
         let is_known = |status: &ServerStatus| match &status.state {
             State::Up(connection) => !connection.peer.is_transport_closed(),
             // Only a person can change that: nobody waits for it.
-            State::Down(error) => !error.is_retryable(),
+            State::Down(error) => !error.is_retryable() || is_enough(status),
             State::Starting => false,
         };
         let limit = self.plan.config.start_limit;
@@ -184,6 +193,17 @@ impl Connect for Shared {
             State::Down(error) => Err((*error).clone()),
             State::Starting => Err(self.plan.error(ErrorKind::TimedOut, &format!("it did not start within {limit:?}"))),
         }
+    }
+}
+
+#[async_trait]
+impl Connect for Shared {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    async fn connection(self: Arc<Self>) -> Result<Connection, Error> {
+        self.reached(|_| false).await
     }
 }
 
@@ -248,8 +268,11 @@ impl Keeper {
     /// Asks for the tools, and tells everyone of them and of the connection.
     async fn list(&self, connection: &Connection, listed: &mut Option<(Listed, Toolset)>) -> Result<(), ServiceError> {
         // What changes while the list is on its way may be missing in it.
+        let mut look = 0;
         self.status.send_if_modified(|status| {
             status.is_stale = false;
+            status.looks.0 += 1;
+            look = status.looks.0;
             false
         });
         let (list, expires) = catalogue::fetch(connection).await?;
@@ -263,7 +286,7 @@ impl Keeper {
         *listed = Some((list, set.clone()));
         self.status.send_modify(|status| {
             (status.state, status.set) = (State::Up(connection.clone()), Some(set));
-            status.expires = expires;
+            (status.expires, status.looks.1, status.failed) = (expires, look, 0);
         });
         Ok(())
     }
@@ -344,6 +367,7 @@ impl Keeper {
                 status.set = Some(warning());
             }
             let error = error.saying(self.plan.says(&full));
+            status.failed += 1;
             status.state = State::Down(Arc::new(error));
         });
     }

@@ -53,6 +53,12 @@ impl Trace {
         errors.drain(..beyond);
     }
 
+    /// Keeps why the connection is cut.
+    pub(crate) fn cut(&self, why: &'static str) {
+        // The first reason stands.
+        let _ = self.cut.set(why);
+    }
+
     /// True if the connection was cut because of what the server sent.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get().is_some()
@@ -224,7 +230,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
         if let Err(why) = this.follow(buf.filled().get(before..).unwrap_or_default()) {
-            let _ = this.trace.cut.set(why);
+            this.trace.cut(why);
             return Poll::Ready(Err(IoError::other(why)));
         }
         Poll::Ready(Ok(()))

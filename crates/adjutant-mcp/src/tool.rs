@@ -113,17 +113,22 @@ impl ToolCall<'_> {
             return Err(ToolError::new(ToolErrorKind::InvalidArguments, "the arguments are no object"));
         };
         let mut params = CallToolRequestParams::new(self.tool.name.clone()).with_arguments(args);
+        let mut rests = 0;
         for round in 0..=MAX_ROUNDS {
             match self.send(round, &params).await? {
                 Sent::Done(result) => return Ok(result),
                 Sent::Task { id, poll_ms } => return self.follow(&id, poll_ms).await,
                 Sent::Unauthorised { message } => return Ok(self.refused(&message)),
+                Sent::Input { requests, .. } if round == MAX_ROUNDS && requests.is_empty() => {
+                    let what = "it asked for nothing and wanted the call to be sent again more than";
+                    return Err(self.failed(&format!("{what} {MAX_ROUNDS} times")));
+                }
                 Sent::Input { .. } if round == MAX_ROUNDS => {}
                 Sent::Input { requests, state } => {
                     let answers = self.answers(&format!("ask-{round}"), &requests).await?;
                     if answers.is_empty() {
-                        // It wants to be asked again, a little later.
-                        sleep(POLL.1).await;
+                        self.rest(round, rests).await?;
+                        rests += 1;
                     }
                     params.input_responses = Some(answers).filter(|answers| !answers.is_empty());
                     params.request_state = state;
@@ -131,6 +136,20 @@ impl ToolCall<'_> {
             }
         }
         Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
+    }
+
+    /// Waits before the call is sent again, as the server wants that asks for nothing: longer each time, and once over all entries
+    /// into the call.
+    async fn rest(&self, round: usize, rests: u32) -> Result<(), ToolError> {
+        let wait = (POLL.1 * 2_u32.pow(rests)).min(POLL.2);
+        let rest = async {
+            self.cx.progress(Progress::text(format!("the server is not ready: the call is sent again in {wait:?}")));
+            tokio::select! {
+                () = sleep(wait) => Ok(()),
+                () = self.cx.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, "the call was stopped")),
+            }
+        };
+        step(&self.cx, &format!("rest-{round}"), Again::Harmless, rest).await
     }
 
     /// Sends the request of a round, and once more whenever somebody has signed in because it was refused.
@@ -204,6 +223,9 @@ impl ToolCall<'_> {
             }
             Ok(ServerResult::InputRequiredResult(required)) => {
                 let requests = required.input_requests.unwrap_or_default();
+                if requests.is_empty() && required.request_state.is_none() {
+                    return Ok(Sent::Done(self.refused("it needs something first and does not say what")));
+                }
                 self.bounded(&requests, required.request_state.as_deref())?;
                 Ok(Sent::Input { requests, state: required.request_state })
             }

@@ -29,6 +29,8 @@ use crate::{
 
 pub use file::{FILE_NAME, McpFile};
 
+/// What agents and others obey later that is found in a folder: beside what git does.
+const OBEYED: [&str; 2] = ["AGENTS.md", FILE_NAME];
 /// The time that a server has to start, if nothing is said.
 const START: Duration = Duration::from_secs(30);
 
@@ -44,6 +46,8 @@ pub struct ServerPlace {
     pub sandbox: Sandbox,
     /// The folder of the tokens that `adjutant mcp login` has got; none by default.
     pub tokens: Option<PathBuf>,
+    /// What they may do with the folder that they begin in, if it is not among those that they may change.
+    pub access: Access,
 }
 
 /// Returns the folder that `adjutant mcp login` keeps tokens in: that of `ADJUTANT_MCP_TOKENS`, else `adjutant/mcp` in
@@ -63,12 +67,29 @@ pub fn login_options(auth: &AuthSpec, lookup: impl Fn(&str) -> Option<String>) -
 }
 
 impl ServerPlace {
-    /// Programs begin in the first folder and keep what is theirs below the second one; this machine's best holds them.
-    /// What they keep is apart for each first folder: a server of the same name may be another's program elsewhere.
+    /// Programs begin in the first folder and keep what is theirs below the second one. What they keep is apart for each first folder:
+    /// a server of the same name may be another's program elsewhere.
+    ///
+    /// bubblewrap holds them where it works: in a folder that they change it keeps what others obey later as it is. Nothing else can do
+    /// that, so with another sandbox they only read the folder, unless they are given it to change.
     pub fn new(work: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
+        let bwrap = Sandbox::bwrap();
+        Self::held(work, homes, if bwrap.refuses().is_none() { bwrap } else { Sandbox::new() })
+    }
+
+    /// The same in a sandbox of one's own.
+    pub fn held(work: impl Into<PathBuf>, homes: impl Into<PathBuf>, sandbox: Sandbox) -> Self {
         let work = work.into();
         let digest = hex(&Sha256::digest(work.as_os_str().as_encoded_bytes()));
-        Self { homes: homes.into().join(&digest[..16]), work, sandbox: Sandbox::new(), tokens: None }
+        let access = if sandbox.report().by == "bwrap" { Access::Write } else { Access::Read };
+        Self { homes: homes.into().join(&digest[..16]), work, sandbox, tokens: None, access }
+    }
+
+    /// True if a server can only read the folder that it begins in.
+    pub fn reads_only(&self, spec: &ServerSpec) -> bool {
+        let folder = spec.cwd.as_ref().unwrap_or(&self.work);
+        let changes = spec.sandbox.write.iter().any(|path| folder.starts_with(path));
+        self.access == Access::Read && !changes && !spec.sandbox.danger_without_any
     }
 
     /// A server as it is reached from here. It is not started yet.
@@ -124,15 +145,17 @@ impl ServerPlace {
                     spec.args.iter().map(|word| Ok(fill(word)?.into())).collect::<Result<Vec<Arc<str>>, Error>>()?;
                 let home = self.homes.join(folder_of(name));
                 files::make_folder(&home)?;
+                let cwd = spec.cwd.as_deref().map_or_else(|| Ok(self.work.clone()), path)?;
+                let sandbox = widened(self.sandbox.clone(), &program, &args, &spec.sandbox).write(home.clone());
                 let mut env = filled(&spec.env)?;
                 env.insert("HOME".into(), home.to_string_lossy().into());
                 Transport::Stdio(StdioConfig {
-                    sandbox: widened(self.sandbox.clone(), &program, &args, &spec.sandbox).write(home),
+                    sandbox: OBEYED.iter().fold(sandbox, |sandbox, name| sandbox.keep(cwd.join(name))),
                     command: program,
                     args,
                     env,
-                    cwd: Some(spec.cwd.as_deref().map_or_else(|| Ok(self.work.clone()), path)?),
-                    access: Access::Write,
+                    cwd: Some(cwd),
+                    access: self.access,
                 })
             }
             (None, Some(url)) => {
@@ -181,7 +204,9 @@ pub(crate) fn toolboxes(
     sandbox: Sandbox,
 ) -> Result<BTreeMap<Arc<str>, Arc<dyn Toolbox>>, Error> {
     let tokens = credentials.get(MCP_TOKENS).map(PathBuf::from);
-    let place = ServerPlace { work: workspace.work(), homes: workspace.file("home/mcp"), sandbox, tokens };
+    let (work, homes) = (workspace.work(), workspace.file("home/mcp"));
+    // The folder is the agent's own.
+    let place = ServerPlace { work, homes, sandbox, tokens, access: Access::Write };
     let servers = manifest.mcp.servers.iter().map(|(name, spec)| {
         let server = place.server(name, spec, |name| credentials.get(name).map(str::to_owned))?;
         Ok((Arc::clone(name), Arc::new(server) as Arc<dyn Toolbox>))

@@ -51,6 +51,7 @@ pub struct Sandbox {
     by: By,
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
+    keep: Vec<PathBuf>,
     network: Network,
 }
 
@@ -143,6 +144,13 @@ impl Sandbox {
         self
     }
 
+    /// Keeps this file as it is, if it is there, although commands may change its folder; bubblewrap alone can.
+    #[must_use]
+    pub fn keep(mut self, path: impl Into<PathBuf>) -> Self {
+        self.keep.push(path.into());
+        self
+    }
+
     /// Sets the network that commands have; none by default.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
@@ -215,7 +223,7 @@ impl Sandbox {
     }
 
     fn of(by: By) -> Self {
-        Self { by, read: Vec::new(), write: Vec::new(), network: Network::None }
+        Self { by, read: Vec::new(), write: Vec::new(), keep: Vec::new(), network: Network::None }
     }
 }
 

@@ -90,7 +90,7 @@ fn drills(kind: &str, options: &[&str]) -> Result<(), String> {
         let began = Instant::now();
         let survived = runtime()?.block_on(drill.run(&mut Rng::new(asked["--seed"])));
         let survived = survived.map_err(|why| format!("{kind}, seed {}: {why}", asked["--seed"]))?;
-        println!("mcp: {kind}: {sessions} sessions: {survived:?}, {:.1} s: ok", began.elapsed().as_secs_f32());
+        println!("mcp: {kind}: {survived:?}, {:.1} s: ok", began.elapsed().as_secs_f32());
     }
     Ok(())
 }

@@ -15,6 +15,8 @@ use super::{
 /// What came of a drill.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Survived {
+    /// How many sessions there were.
+    pub sessions: usize,
     /// How often the client was killed.
     pub kills: u64,
     /// How often the server was.

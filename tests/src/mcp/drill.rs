@@ -4,7 +4,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant::{
-    agent::{Lane, LogId, Owner, Pause, Post},
+    agent::{DueWork, Lane, LogId, Owner, Pause, Post},
     llm::{Entry, UserMessage},
 };
 
@@ -31,7 +31,7 @@ pub struct Drill {
     pub host: Place,
     /// A directory of its own.
     pub files: PathBuf,
-    /// How many sessions there are.
+    /// How many sessions there are at first; more begin when all are at their end before everybody was killed as often as wanted.
     pub sessions: usize,
     /// How many steps each has.
     pub steps: usize,
@@ -50,18 +50,14 @@ impl Drill {
     /// The first promise that was broken, in words.
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
         let journal = due_work(&self.place, self.lease).await?;
-        let ids: Vec<LogId> = (0..self.sessions).map(|no| LogId::from(format!("bill/{no}"))).collect();
-        for id in &ids {
-            drop(journal.own(id, &Owner::default()).await.map_err(told)?);
-            let content = Entry::from(UserMessage::text("Pay the bill."));
-            journal.post(id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
-        }
         let (mut field, mut survived) = (Field::new(self, Arc::clone(&journal)), Survived::default());
+        let mut ids = Vec::new();
+        bill(&journal, &mut ids, self.sessions).await?;
         field.begin_server()?;
         field.begin_client().await?;
         while (survived.kills, survived.falls) != (self.kills, self.falls) {
             if field.is_over().await? {
-                break;
+                bill(&journal, &mut ids, self.sessions.div_ceil(4)).await?;
             }
             field.answer_all(self.sessions as u64 / 2, rng).await?;
             let left = (self.kills - survived.kills, self.falls - survived.falls);
@@ -74,8 +70,21 @@ impl Drill {
             }
         }
         field.finish(rng).await?;
+        survived.sessions = ids.len();
         survived.check(&field, &ids).await
     }
+}
+
+/// Begins so many more sessions.
+async fn bill(journal: &Arc<dyn DueWork>, ids: &mut Vec<LogId>, more: usize) -> Result<(), String> {
+    for _ in 0..more {
+        let id = LogId::from(format!("bill/{}", ids.len()));
+        drop(journal.own(&id, &Owner::default()).await.map_err(told)?);
+        let content = Entry::from(UserMessage::text("Pay the bill."));
+        journal.post(&id, Post::Message { lane: Lane::FollowUp, content }).await.map_err(told)?;
+        ids.push(id);
+    }
+    Ok(())
 }
 
 /// Kills the client: at any moment; between a question and its answer; while the answer is posted; in a call; or behind an answer

@@ -5,14 +5,18 @@ use std::{
     pin::pin,
     sync::{Arc, Mutex, atomic::AtomicBool},
     task::Poll,
+    time::Duration,
 };
 
 use adjutant_core::{ActivityId, OpenCall, Record, Run};
-use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
+use adjutant_llm::{Call, CallId, CallResult, Status, WarningKind, telemetry};
 use adjutant_tool::{Bound, Replay, Toolset};
 use futures_util::future::Either;
 use serde_json::Value;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    time::{Instant, sleep},
+};
 use tracing::Instrument;
 
 use super::{
@@ -24,6 +28,8 @@ use super::{
     steps::Steps,
 };
 
+/// The time for which a call of an earlier drive waits for a toolbox that is away, and the first wait between two looks; it doubles.
+const AWAY: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(1));
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";
 
@@ -169,7 +175,8 @@ impl CallJob {
         }
         self.tool = self.tools.as_ref().and_then(|tools| tools.get(self.call.name.as_str())).cloned();
         let Some(tool) = self.tool.clone() else {
-            let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
+            let away: String = self.tools.iter().flat_map(away).map(|why| format!("; {why}")).collect();
+            let message = format!("tool {:?} is gone since the call was admitted{away}", self.call.name.as_str());
             if self.door.steps().is_torn() {
                 let message =
                     format!("{message}, and so is what came of a step of it: whether it took effect is not known");
@@ -215,13 +222,13 @@ impl CallJob {
     async fn find(&mut self, restore: Box<Restore>) -> Result<(), CallResult> {
         let resolved = tokio::select! {
             biased;
-            resolved = restore.tools(&self.door.scope.feed.setup) => resolved,
+            resolved = self.await_tool(&restore) => resolved,
             () = self.door.stop.cancelled() => {
                 return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped"));
             }
         };
         match resolved {
-            Ok((_, tools)) => {
+            Ok(tools) => {
                 self.door.scope.set_tools(tools.clone());
                 self.tools = Some(tools);
                 Ok(())
@@ -229,4 +236,24 @@ impl CallJob {
             Err(message) => Err(CallResult::new(Status::Failed, message)),
         }
     }
+
+    /// The tools, once the one that is called is among them; as they are, if nothing is away or it stays so for too long.
+    async fn await_tool(&self, restore: &Restore) -> Result<Toolset, String> {
+        let (over, mut wait) = (Instant::now() + AWAY.0, AWAY.1);
+        loop {
+            let (_, tools) = restore.tools(&self.door.scope.feed.setup).await?;
+            let left = over.saturating_duration_since(Instant::now());
+            if tools.get(self.call.name.as_str()).is_some() || away(&tools).next().is_none() || left.is_zero() {
+                return Ok(tools);
+            }
+            sleep(wait.min(left)).await;
+            wait *= 2;
+        }
+    }
+}
+
+/// What is said of toolboxes that do not give all of their tools now.
+fn away(tools: &Toolset) -> impl Iterator<Item = &str> {
+    let told = tools.warnings().iter().filter(|warning| warning.kind == WarningKind::Degraded);
+    told.map(|warning| &*warning.message)
 }

@@ -213,7 +213,6 @@ pub(crate) fn offer(
     offered: Vec<Toolset>,
     (known, merged): KnownTools,
 ) -> (Vec<Toolset>, Toolset) {
-    let says = |set: &Toolset| !set.is_empty() || !set.warnings().is_empty();
     let offered: Vec<Toolset> = offered.into_iter().filter(says).collect();
     let tools = match merged {
         _ if offered.is_empty() => tools,
@@ -222,6 +221,11 @@ pub(crate) fn offer(
     };
     sources.extend(offered);
     (sources, tools)
+}
+
+/// True if a set holds a tool or a warning.
+fn says(set: &Toolset) -> bool {
+    !set.is_empty() || !set.warnings().is_empty()
 }
 
 /// The parts that are needed to find the tools of a turn again that an earlier drive prepared.
@@ -274,7 +278,7 @@ pub(crate) async fn resolve(setup: &Setup, (known, merged): KnownTools) -> Resul
         let failed = |error| format!("toolbox {:?} could not be opened: {}", toolbox.name(), chain(&error));
         sources.push(resolved.map_err(failed)?);
     }
-    sources.retain(|set| !set.is_empty());
+    sources.retain(says);
     let tools = match merged {
         Some(merged) if are_same(&known, sources.iter()) => merged,
         _ if sources.len() == 1 => sources[0].clone(),

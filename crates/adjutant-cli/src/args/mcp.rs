@@ -33,8 +33,8 @@ pub(crate) struct ListServers {
 
 /// Adds a server to .mcp.json of the directory: a program, or an address. What else stands in the file stays as it is.
 ///
-/// A program runs in a sandbox: it has the network, changes the directory and the folders that its arguments name, and keeps
-/// what is its own in a home of its own. --read, --write and --no-network say something else.
+/// A program runs in a sandbox: it has the network, changes the directory (without bubblewrap it only reads it) and the folders that its
+/// arguments name, and keeps what is its own in a home of its own. --read, --write and --no-network say something else.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AddServer {
     /// The name of the server; it stands before the names of its tools.

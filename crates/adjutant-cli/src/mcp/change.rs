@@ -1,13 +1,15 @@
 //! Servers that are added and removed: `.mcp.json`, or the user's own file.
 
-use std::{fs, path::PathBuf};
+use std::{env, fs, path::PathBuf};
 
-use adjutant::runtime::{
-    TrustStore,
-    manifest::{SandboxSpec, ServerSpec},
-    mcp::{FILE_NAME, McpFile},
+use adjutant::{
+    mcp::Access,
+    runtime::{
+        TrustStore,
+        manifest::{SandboxSpec, ServerSpec},
+        mcp::{FILE_NAME, McpFile, ServerPlace},
+    },
 };
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    servers::usual,
+    servers::{place, usual},
     trouble::of_runtime,
 };
 
@@ -43,13 +45,19 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
     }
     write(&text)?;
     if let Some((_, spec)) = read.iter().flat_map(|read| &read.servers).find(|(name, _)| **name == *args.name) {
-        told(spec).iter().for_each(|line| tell(line));
+        told(spec, place(&args.place.root).as_ref()).iter().for_each(|line| tell(line));
+        let made = place(&args.place.root).map(|place| place.server(&args.name, spec, |name| env::var(name).ok()));
+        if let Some(Err(error)) = made {
+            tell(&format!("warning: as it is now it cannot be used: {}", of_runtime(&error).line()));
+        }
     }
+    let asked = args.url.iter().filter_map(|url| url.split_once('?')).flat_map(|(_, asked)| asked.split(['&', '#']));
+    let asked: Vec<_> = asked.filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect();
     let literal =
         |pairs: &[(String, String)]| pairs.iter().any(|(name, value)| is_secret(name) && !value.contains("${"));
-    if !args.place.user && (literal(&args.env) || literal(&args.headers)) {
+    if !args.place.user && [&args.env, &args.headers, &asked].into_iter().any(|pairs| literal(pairs)) {
         tell(
-            "warning: a credential stands in the file, which others may read; hint: NAME='${NAME}' takes it from the environment",
+            "warning: a credential stands in the file, which others may read; hint: '${NAME}' in its place takes it from the environment",
         );
     }
     tell(&format!("`adjutant mcp test {}` tries it", plain::word(&args.name)));
@@ -114,7 +122,7 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
 }
 
 /// What a program may do, for whoever adds it.
-fn told(spec: &ServerSpec) -> Vec<String> {
+fn told(spec: &ServerSpec, place: Option<&ServerPlace>) -> Vec<String> {
     if spec.command.is_none() {
         return Vec::new();
     }
@@ -122,11 +130,20 @@ fn told(spec: &ServerSpec) -> Vec<String> {
         paths.iter().map(|path| plain::line(&path.to_string_lossy())).collect::<Vec<_>>().join(", ")
     };
     let SandboxSpec { read, write, network, .. } = &spec.sandbox;
-    let mut can = vec!["changes its directory".to_owned()];
+    let reads = place.is_some_and(|place| place.reads_only(spec));
+    let mut can = vec![if reads { "reads its directory" } else { "changes its directory" }.to_owned()];
     can.extend((!write.is_empty()).then(|| format!("changes {}", shown(write))));
     can.extend((!read.is_empty()).then(|| format!("reads {}", shown(read))));
     can.push(if *network { "has the network" } else { "has no network" }.to_owned());
-    vec![format!("in its sandbox it {}", can.join(", "))]
+    let mut told = vec![format!("in its sandbox it {}", can.join(", "))];
+    if place.is_some_and(|place| place.access == Access::Read) && !spec.sandbox.danger_without_any {
+        let hint = "hint: install bubblewrap (`bwrap`)";
+        told.push(match reads {
+            true => format!("nothing here can keep .git and AGENTS.md in a directory that it changes; {hint}, or add it with `--write .`"),
+            false => format!("warning: nothing here keeps .git and AGENTS.md in a directory that it changes; {hint}"),
+        });
+    }
+    told
 }
 
 /// True if there is no such file yet, or somebody trusts what is in it.

@@ -1,6 +1,9 @@
 //! `adjutant mcp serve`: the agent of a manifest and its tools, for clients of the protocol.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
 
 use adjutant::{
     mcp::{HttpOptions, McpHost},
@@ -16,11 +19,13 @@ use crate::{
     plain,
     problem::Problem,
     screen::tell,
+    store,
     trouble::of_runtime,
 };
 
-/// The folder beside a manifest that its engine works in.
-const BESIDE: &str = ".adjutant";
+/// The folder, below that of the user's data, of what engines keep; and that of one of them, below the path of its manifest.
+const SERVED: &str = "served";
+const OWN: &str = ".adjutant";
 
 /// Serves a manifest until the client leaves, or for as long as this process runs.
 pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
@@ -33,8 +38,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
     let (name, description) = (resolved.manifest.name.clone(), resolved.manifest.description.clone());
-    let beside = std::path::absolute(file.parent().unwrap_or(Path::new("."))).unwrap_or_default();
-    let workspace = Workspace::at(beside.join(BESIDE));
+    let workspace = Workspace::at(kept(file)?);
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
     let key = workspace.state().join("mcp.key");
     let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
@@ -64,4 +68,13 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     tell(&format!("serves http://{address}/mcp; token: {token}"));
     host.serve_http(listener, HttpOptions::with_token(token)).await.map_err(failed)?;
     Ok(Exit::Finished)
+}
+
+/// Where the engine of a manifest keeps what is its own. Not beside it: a sandbox may let nobody write there.
+fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = |error| Problem::new(Exit::Usage, format!("there is no folder {}", folder.display())).cause(&error);
+    let folder = folder.canonicalize().map_err(wrong)?;
+    let below: PathBuf = folder.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    Ok(store::usual()?.with_file_name(SERVED).join(below).join(OWN))
 }

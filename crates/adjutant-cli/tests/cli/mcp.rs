@@ -77,6 +77,10 @@ fn file_that_is_wrong_or_hostile_is_told_and_starts_nothing() {
         (one(json!({ "type": "sse", "url": "https://x.example/sse" })), "`sse` of older revisions is not spoken here"),
         (one(json!({ "type": "websocket", "url": "https://x.example" })), "there is no type \"websocket\""),
         (one(json!({ "url": "file:///etc/passwd" })), "this is no address of a server"),
+        (one(json!({ "url": "https://ada:pass@x.example" })), "its address holds a user or a password"),
+        (r#"{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {}}"#.to_owned(), "it says `mcpServers` twice"),
+        (r#"{"mcpServers": {"a": {"command": "x", "command": "y"}}}"#.to_owned(), "it says `command` twice"),
+        (json!({ "servers": { "a\u{200b}b": { "command": "x" } } }).to_string(), "all of which show"),
         (one(json!({ "command": "x", "args": [1] })), "invalid type"),
         (one(json!({ "command": "x", "args": ["${A"] })), "a variable does not end"),
         (
@@ -96,9 +100,19 @@ fn file_that_is_wrong_or_hostile_is_told_and_starts_nothing() {
         let seen = place.see(&["mcp", "list"]);
         let start = text.get(..80).unwrap_or(&text);
         assert!(seen.code == Some(0) && seen.stderr.contains(expect), "{start}: {seen:#?}");
-        assert!(!seen.stderr.contains('\u{1b}') && !place.path("work/ran").exists(), "{start}: {seen:#?}");
+        let is_plain = !seen.stderr.contains(['\u{1b}', '\u{200b}']) && !seen.stderr.contains("there is no server");
+        assert!(is_plain && !place.path("work/ran").exists(), "{start}: {seen:#?}");
     }
+    let twice = r#"{"mcpServers": {}, "mcpServers": {}}"#;
+    place.write("work/.mcp.json", twice);
+    let added = place.see(&["mcp", "add", "a", "--", "touch", "ran"]);
+    assert!(added.code == Some(2) && place.file() == twice, "{added:#?}");
     fs::remove_file(place.path("work/.mcp.json")).expect("it is there");
+    fs::create_dir(place.path("work/.mcp.json")).expect("a directory");
+    for args in [&["mcp", "list"][..], &["mcp", "add", "a", "--", "touch", "ran"]] {
+        assert!(place.see(args).stderr.contains("it is a directory, and no file of servers"), "{args:?}");
+    }
+    fs::remove_dir(place.path("work/.mcp.json")).expect("it is there");
     place.write("elsewhere.json", &one(json!({ "command": "x" })));
     symlink(place.path("elsewhere.json"), place.path("work/.mcp.json")).expect("a link");
     assert!(place.see(&["mcp", "list"]).stderr.contains("it is no plain file, and a link is none"));
@@ -162,8 +176,27 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
     assert!(!place.see(&["mcp", "list"]).stdout.contains("untrusted"));
     place.write("work/.mcp.json", &before.replace("\"x\": 1", "\"args\": [\"-rf\"]"));
     assert!(place.see(&["mcp", "list"]).stdout.contains("untrusted"));
-    assert_eq!(place.see(&["mcp", "add", "mine", "--user", "--", "no-such-tool"]).code, Some(0));
+    let mine = place.see(&["mcp", "add", "mine", "--user", "--", "no-such-tool"]);
+    assert!(mine.code == Some(0) && mine.stderr.contains("no folder of PATH has a program of this name"), "{mine:#?}");
+    let keyed = place.see(&["mcp", "add", "keyed", "--url", "https://x.example/mcp?team=a&api_key=hush"]);
+    assert!(keyed.code == Some(0) && keyed.stderr.contains("warning: a credential stands in the file"), "{keyed:#?}");
     assert!(place.path("home/.config/adjutant/mcp.json").is_file());
+}
+
+#[test]
+fn program_that_dies_at_once_is_told_at_once_with_its_last_words() {
+    let place = Place::new();
+    let script =
+        "echo count >> starts; for i in $(seq 100); do echo noise $i; done >&2; echo no key was given >&2; exit 3";
+    let added = place.see(&["mcp", "add", "a", "--write", ".", "--", "sh", "-c", script]);
+    assert_eq!(added.code, Some(0), "{added:#?}");
+    let tried = place.see(&["mcp", "test", "a"]);
+    assert!(
+        tried.code == Some(1) && tried.stderr.contains("no key was given\nerror: MCP server \"a\": "),
+        "{tried:#?}"
+    );
+    let starts = fs::read_to_string(place.path("work/starts")).expect("it was started");
+    assert_eq!(starts.lines().count(), 2, "{tried:#?}");
 }
 
 /// The manifest that is served.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use adjutant_agent::{Agent, Answered, MemoryJournal, Outcome, Pause, RunResult};
 use adjutant_llm::{Script, ScriptedModel};
 use adjutant_tool::Answer;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::{
     calls::{Seen, job, order},
-    script::server,
+    script::{Act, server},
 };
 
 fn agent(journal: &MemoryJournal, seen: &Seen, scripts: Vec<Script>, is_task: bool) -> Agent {
@@ -49,6 +49,29 @@ async fn question_of_a_server_is_answered_by_another_program() {
     let seen = seen.lock().expect("nobody panicked");
     let began: Vec<&str> = seen.iter().filter_map(|what| what.split(' ').next()).collect();
     assert_eq!(began, ["begins", "hears", "orders"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_that_waits_for_an_answer_outlives_a_server_that_is_away() {
+    for (starts, expect) in [(5, "ordered"), (usize::MAX, "it closed the connection before it said")] {
+        let (journal, seen) = (MemoryJournal::default(), Seen::default());
+        let first = agent(&journal, &seen, vec![Script::new().call("s_order", json!({}))], false);
+        let session = first.session_id().clone();
+        let mut waits = first.run("Order it.").await.expect("the run waits");
+        drop(first);
+        let comes = order(Arc::clone(&seen));
+        // In the next program the server is away at first.
+        let late =
+            server(move |begun, message: &Value| if begun < starts { vec![Act::Die] } else { comes(begun, message) });
+        let model = Arc::new(ScriptedModel::new([Script::new().text("Done.")]));
+        let next = Agent::new(Arc::clone(&model)).journal(journal.clone());
+        let next = next.toolbox(late).session(session).take_over();
+        while !answers(&waits).is_empty() {
+            waits = next.resume(answers(&waits)).await.expect("the run goes on");
+        }
+        let told = format!("{:?}", model.requests());
+        assert!(told.contains(expect), "{told}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

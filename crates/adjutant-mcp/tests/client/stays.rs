@@ -7,7 +7,7 @@ use std::sync::{
 
 use adjutant_tool::Toolset;
 use serde_json::{Value, json};
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep};
 
 use super::script::{
     Act, BOTH, Heard, Speaks, answer, call, configured, names, notify, resolve, server, text, tool, usual, warnings,
@@ -120,6 +120,23 @@ async fn list_is_asked_for_again_when_its_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn list_that_changes_all_the_time_is_waited_for_once() {
+    let server = server(|_, message: &Value| {
+        let mut acts = usual(Speaks::Old, message, &[tool("a")]);
+        if message["method"] == "tools/list" {
+            acts.insert(0, notify("notifications/tools/list_changed", json!({})));
+            acts.push(notify("notifications/tools/list_changed", json!({})));
+        }
+        acts
+    });
+    let began = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(names(&resolve(&server).await), ["s_a"]);
+    }
+    assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn tools_stay_listed_and_calls_wait_while_the_server_is_down() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let server = {
@@ -162,6 +179,10 @@ async fn server_that_never_came_up_is_a_warning_and_is_tried_again() {
     assert!(is_same(&set, &resolve(&server).await), "it does not wait");
     server.ready().await.expect("it comes up within 30 s");
     assert_eq!((names(&resolve(&server).await), tries.load(Ordering::Relaxed)), (vec!["s_a"], 4));
+    // Whoever only looks is told soon.
+    let (dead, began) = (begins_after(usize::MAX), Instant::now());
+    let error = dead.about().await.expect_err("it never comes up");
+    assert!(error.message.contains("it closed the connection before") && began.elapsed() < Duration::from_secs(2));
     // One that is just being begun again is waited for.
     let soon = begins_after(2);
     assert_eq!((names(&resolve(&soon).await), warnings(&resolve(&soon).await)), (vec!["s_a"], vec![]));

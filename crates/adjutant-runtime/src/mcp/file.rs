@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use adjutant_llm::hidden::is_hidden;
 use adjutant_toolkit::Rules;
 use serde_json::{Map, Value};
 
@@ -23,6 +24,8 @@ pub const FILE_NAME: &str = ".mcp.json";
 /// The largest size of such a file, and the largest number of servers in it.
 const MAX_BYTES: u64 = 1 << 20;
 const MAX_SERVERS: usize = 64;
+/// The depth to which nothing may stand twice: the file, its servers, one of them, and its maps.
+const DEPTH: usize = 4;
 /// The largest number of bytes of a name.
 const MAX_NAME: usize = 32;
 /// The fields that hold the servers; the second one is that of VS Code.
@@ -58,6 +61,7 @@ impl McpFile {
     /// that form; `Storage` if it cannot be read.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => return Err(invalid(path, "it is a directory, and no file of servers")),
             Ok(found) if !found.is_file() => {
                 return Err(invalid(path, "it is no plain file, and a link is none"));
             }
@@ -78,8 +82,13 @@ impl McpFile {
     /// # Errors
     /// `Invalid` if it is no JSON of that form.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
-        let root: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-            .map_err(|error| invalid(path, &format!("it is no JSON: {error}")))?;
+        let text = text.trim_start_matches('\u{feff}');
+        let root: Value =
+            serde_json::from_str(text).map_err(|error| invalid(path, &format!("it is no JSON: {error}")))?;
+        // Readers differ on which of the two counts: what is trusted here would be something else elsewhere.
+        if let Some(field) = edit::twice(text, DEPTH) {
+            return Err(invalid(path, &format!("it says `{field}` twice in one object; hint: take one out")));
+        }
         let mut file = Self { path: path.to_owned(), servers: Vec::new(), findings: Vec::new() };
         let root = root.as_object().ok_or_else(|| invalid(path, "it holds no object"))?;
         let Some((field, servers)) = SERVERS.iter().find_map(|field| Some((*field, root.get(*field)?))) else {
@@ -157,8 +166,8 @@ impl McpFile {
 
     /// A server; none if it is disabled.
     fn server(&mut self, name: &str, value: &Value) -> Result<Option<ServerSpec>, String> {
-        if !is_line(name, MAX_NAME) || name.len() > MAX_NAME {
-            return Err(format!("a name is one line of {MAX_NAME} bytes at most"));
+        if !is_line(name, MAX_NAME) || name.len() > MAX_NAME || name.contains(is_hidden) {
+            return Err(format!("a name is one line of {MAX_NAME} bytes at most, all of which show"));
         }
         let fields = value.as_object().ok_or("it is no object")?;
         if fields.get("disabled") == Some(&Value::Bool(true)) {
@@ -205,7 +214,14 @@ impl McpFile {
             (Some(_), None) => {}
             (None, Some(url)) => {
                 let is_web = ["https://", "http://", "${"].iter().any(|start| url.trim().starts_with(start));
-                return if is_web { Ok(Some(spec)) } else { Err(format!("this is no address of a server: {url:?}")) };
+                let place = url.split_once("://").map_or(&**url, |(_, rest)| rest);
+                return match (is_web, place.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@'))) {
+                    (_, true) => {
+                        Err("its address holds a user or a password, hint: they belong into `headers`".to_owned())
+                    }
+                    (true, false) => Ok(Some(spec)),
+                    (false, false) => Err(format!("this is no address of a server: {url:?}")),
+                };
             }
             _ => return Err("a server has either a `command` or a `url`".to_owned()),
         }

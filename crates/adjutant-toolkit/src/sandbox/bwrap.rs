@@ -28,7 +28,7 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
     let probe = || {
         let program = PROGRAMS.into_iter().map(PathBuf::from).find(|path| path.is_file());
         let program = program.ok_or_else(|| Arc::<str>::from("bubblewrap is not installed"))?;
-        let plan = Bindings { read: &[], write: &[], root: Path::new("/"), network: &Network::None };
+        let plan = Bindings { read: &[], write: &[], keep: &[], root: Path::new("/"), network: &Network::None };
         let mut command = Command::new(&program);
         command.args(namespaces(&plan)).arg("/bin/true").env_clear().stdin(Stdio::null()).stdout(Stdio::null());
         match command.output() {
@@ -48,6 +48,7 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
 pub(super) struct Bindings<'a> {
     pub(super) read: &'a [PathBuf],
     pub(super) write: &'a [PathBuf],
+    pub(super) keep: &'a [PathBuf],
     pub(super) root: &'a Path,
     pub(super) network: &'a Network,
 }
@@ -90,8 +91,9 @@ fn namespaces(plan: &Bindings<'_>) -> Vec<OsString> {
     if plan.write.iter().any(|path| path == plan.root) && repository.exists() {
         add(&["--bind-try".as_ref(), repository.as_os_str(), repository.as_os_str()]);
     }
-    for kept in KEPT.map(|kept| plan.root.join(kept)) {
-        if plan.write.iter().any(|path| path == plan.root) && kept.exists() {
+    for kept in KEPT.map(|kept| plan.root.join(kept)).iter().chain(plan.keep) {
+        let is_below = plan.write.iter().any(|path| path != kept && kept.starts_with(path));
+        if is_below && !plan.write.contains(kept) && kept.exists() {
             add(&["--ro-bind-try".as_ref(), kept.as_os_str(), kept.as_os_str()]);
         }
     }

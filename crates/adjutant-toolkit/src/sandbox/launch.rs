@@ -348,7 +348,8 @@ fn spawn(
     let mut proxied = Vec::new();
     match &sandbox.by {
         By::Bwrap { program } => {
-            let plan = bwrap::Bindings { read: &read, write: &write, root: &job.root, network: &sandbox.network };
+            let (keep, network) = (&sandbox.keep, &sandbox.network);
+            let plan = bwrap::Bindings { read: &read, write: &write, keep, root: &job.root, network };
             let (arguments, kept) = bwrap::arguments(&plan)?;
             files = kept;
             let hosts = if let Network::Hosts(hosts) = &sandbox.network { Some(hosts) } else { None };

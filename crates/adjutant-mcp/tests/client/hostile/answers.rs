@@ -26,6 +26,13 @@ pub(super) fn no_results() -> Vec<Row> {
             "s_a -> OutcomeUnknown: it said nothing for 600s; whether the call took effect is not known",
         ),
         (
+            "an id that is the text of the number",
+            on("tools/call", |it| {
+                vec![Act::Say(json!({"jsonrpc": "2.0", "id": it["id"].to_string(), "result": text("x")}))]
+            }),
+            "s_a -> OutcomeUnknown: it sent an answer with a text as its id; whether the call took effect is not known",
+        ),
+        (
             "an answer twice",
             on("tools/call", |it| vec![answer(it, text("one")), answer(it, text("two"))]),
             "s_a -> ok: one",
@@ -155,7 +162,16 @@ pub(super) fn questions() -> Vec<Row> {
             needs(json!({"q": form}), json!("s")),
             "s_a -> Failed: it asked for input more than 8 times",
         ),
-        ("come again without end", needs(json!({}), json!("s")), "s_a -> Failed: it asked for input more than 8 times"),
+        (
+            "come again without end",
+            needs(json!({}), json!("s")),
+            "s_a -> Failed: it asked for nothing and wanted the call to be sent again more than 8 times",
+        ),
+        (
+            "a need of nothing, and no state",
+            results(json!({"resultType": "input_required", "inputRequests": {}})),
+            "s_a -> failed: it needs something first and does not say what",
+        ),
         (
             "a crowd of questions",
             needs(json!(crowd), json!("s")),

@@ -65,7 +65,7 @@ pub(super) fn noisy_beginnings() -> Vec<Row> {
         (
             "a wrong id at the beginning",
             of(Speaks::Old, "initialize", |_| vec![Act::Say(json!({"jsonrpc": "2.0", "id": "x", "result": {}}))]),
-            " | it answered the first message with something else than the protocol has; it is tried again",
+            " | it sent an answer with a text as its id before it said which revision it speaks; it is tried again",
         ),
         (
             "noise before every answer",

@@ -1,6 +1,6 @@
 //! Changes of a file of servers that leave the rest of its text as it is.
 
-use std::{fmt, fs, io, path::Path};
+use std::{collections::BTreeSet, fmt, fs, io, path::Path};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -96,6 +96,15 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
     let mut text = text.to_owned();
     text.replace_range(range, "");
     whole(text)
+}
+
+/// A name that stands twice in one object, as far as objects lie in each other and no deeper than this.
+pub(super) fn twice(text: &str, depth: usize) -> Option<String> {
+    let members = members(text).ok()?.0;
+    let mut seen = BTreeSet::new();
+    let again = members.iter().find(|(name, _)| !seen.insert(name)).map(|(name, _)| name.clone());
+    let below = || members.iter().find_map(|(_, value)| twice(value.get(), depth - 1));
+    again.or_else(|| if depth > 1 { below() } else { None })
 }
 
 /// The servers, and the field that holds them.
