@@ -120,7 +120,8 @@ async function aiSdk(name, stays) {
     asked += waiting.length + questions.length;
     if (stays) {
       // A page that is loaded anew is shown what waits; nothing, if nothing does.
-      const other = new Chat({ id: chat.id, transport: new Checked({ api: at, headers }), messages: chat.messages.slice(0, 1), onError: (it) => { error = it; } });
+      const other = new Chat({ id: chat.id, transport: new Checked({ api: at, headers }), onError: (it) => { error = it; } });
+      other.messages = chat.messages.slice(0, 1);
       await other.resumeStream();
       const waits = waiting.length + questions.length > 0;
       check(other.messages.length === (waits ? 2 : 1) && (!waits || isDeepStrictEqual(shown(other), shown(chat))), `resumed: ${JSON.stringify(other.messages)}`);

@@ -109,7 +109,7 @@ function Sessions({ agent, session }) {
 
 /** Who drives a session, and what its work is, in words. */
 const driver = ({ owner, is_owned }) => owner?.split(",")[0] ?? (is_owned ? "a worker" : "");
-const stand = ({ work, is_owned }) => ({ open: is_owned ? "at work" : "due", parked: `waits: ${work?.on}`, aside: `set aside: ${work?.why}` })[work?.work] ?? "";
+const stand = ({ work, is_owned }) => ({ __proto__: null, open: is_owned ? "at work" : "due", parked: `waits: ${work?.on}`, aside: `set aside: ${work?.why}` })[work?.work] ?? "";
 
 function Workers({ agent }) {
   const said = useAsked(at(agent, "fleet"), 3000);

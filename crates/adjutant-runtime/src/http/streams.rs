@@ -14,7 +14,7 @@ use axum::{
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     error::Problem,
@@ -27,6 +27,10 @@ use crate::{
 
 /// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How often, and at which interval, a session is asked for that is not free yet.
+const TRIES: u32 = 25;
+const INTERVAL: Duration = Duration::from_millis(20);
 
 /// How a session stands, as [`Look::Run`] tells it.
 #[derive(Deserialize)]
@@ -82,16 +86,18 @@ async fn begin(
     session: &str,
     wish: impl FnOnce(&[Arc<Pause>]) -> Result<PageWish, protocols::Error>,
 ) -> Result<EventStream, Error> {
+    let at_work = "a run of the session is at work; hint: follow it, or wait for its end";
     let (mut head, mut pauses) = (0, Vec::new());
     match stand(&prompter, session).await {
-        Ok(Stand { state: SessionState::Working, .. }) => {
-            let message = "a run of the session is at work; hint: follow it, or wait for its end";
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
+        Ok(Stand { state: SessionState::Working, .. }) => return Err(Error::new(ErrorKind::Conflict, at_work)),
         Ok(stand) => {
             head = stand.head;
-            let page = prompter.pauses(PausesRequest::new().session(session)).await?;
+            let page = when_free(async || prompter.pauses(PausesRequest::new().session(session)).await).await?;
             pauses.extend(page.pauses.into_iter().map(|waiting| waiting.pause));
+            // Somebody will go on with it, where nobody is asked whether.
+            if stand.state == SessionState::Open && pauses.is_empty() {
+                return Err(Error::new(ErrorKind::Conflict, at_work));
+            }
         }
         // A session begins with its first prompt.
         Err(error) if error.kind() == ErrorKind::Missing => {}
@@ -104,9 +110,20 @@ async fn begin(
         PageWish::Prompt(said) => Control::Prompt { text: text(&said)? },
         PageWish::Answers(answers) => Control::Answer { answers },
     };
-    prompter.control(Some(session), control).await?;
+    when_free(async || prompter.control(Some(session), control.clone()).await).await?;
     let events = prompter.attach(Some(session), Some(head)).await?;
     Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, head))))
+}
+
+/// Asks again for a moment: a run keeps its session until shortly after its end was told, and a page may be faster.
+async fn when_free<T>(ask: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    for _ in 0..TRIES {
+        match ask().await {
+            Err(error) if error.kind() == ErrorKind::Conflict => sleep(INTERVAL).await,
+            told => return told,
+        }
+    }
+    ask().await
 }
 
 /// The newest run from its beginning on, until it ends or waits. Where it waited before and was answered, it is told as one.
