@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_core::Stream;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 
@@ -92,7 +92,7 @@ async fn begin(
         Ok(Stand { state: SessionState::Working, .. }) => return Err(Error::new(ErrorKind::Conflict, at_work)),
         Ok(stand) => {
             head = stand.head;
-            let page = when_free(async || prompter.pauses(PausesRequest::new().session(session)).await).await?;
+            let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
             pauses.extend(page.pauses.into_iter().map(|waiting| waiting.pause));
             // Somebody will go on with it, where nobody is asked whether.
             if stand.state == SessionState::Open && pauses.is_empty() {
@@ -110,13 +110,13 @@ async fn begin(
         PageWish::Prompt(said) => Control::Prompt { text: text(&said)? },
         PageWish::Answers(answers) => Control::Answer { answers },
     };
-    when_free(async || prompter.control(Some(session), control.clone()).await).await?;
+    when_free(|| prompter.control(Some(session), control.clone())).await?;
     let events = prompter.attach(Some(session), Some(head)).await?;
     Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, head))))
 }
 
 /// Asks again for a moment: a run keeps its session until shortly after its end was told, and a page may be faster.
-async fn when_free<T>(ask: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> Result<T, Error> {
     for _ in 0..TRIES {
         match ask().await {
             Err(error) if error.kind() == ErrorKind::Conflict => sleep(INTERVAL).await,
