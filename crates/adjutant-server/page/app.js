@@ -2,7 +2,7 @@
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
 import { PASSING, begin, fold, prompted, standing, undone, used } from "./fold.js";
 import { ask, at, enter, exported, follow, sliced } from "./net.js";
-import { Composer, Fork, Pause, Undo, useSend } from "./forms.js";
+import { Composer, Fork, Pause, Undo } from "./forms.js";
 import { Windowed } from "./list.js";
 import { Agents, Context, Cost, Shared, State, Timeline, Transcript } from "./views.js";
 import { t, ago, clock, line, many, money, number, span } from "./text.js";
@@ -158,24 +158,26 @@ function Session({ agent, session, tab, help }) {
     seen: [], ...(!exported && { fork: ask_fork, stopCall: (call) => control({ control: "stop_call", call: call.id }) }),
   };
   const go = (to) => (exported ? help.tab(to) : (location.hash = address(agent, session, to)));
+  // What is drawn now: effects run later, and a key may come before.
+  const heard = useRef();
+  heard.current = (event) => {
+    if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
+    const keys = {
+      j: () => move((at) => Math.min((at ?? -1) + 1, act.seen.length - 1)), k: () => move((at) => Math.max((at ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
+      l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
+  };
+    const tabbed = TABS[Number(event.key) - 1];
+    if (tabbed) go(tabbed);
+    else if (keys[event.key]) keys[event.key]();
+    else return;
+    event.preventDefault();
+  };
   useEffect(() => {
-    const key = (event) => {
-      if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
-      const keys = {
-        j: () => move((at) => Math.min((at ?? -1) + 1, act.seen.length - 1)), k: () => move((at) => Math.max((at ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
-        l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
-      };
-      const tabbed = TABS[Number(event.key) - 1];
-      if (tabbed) go(tabbed);
-      else if (keys[event.key]) keys[event.key]();
-      else return;
-      event.preventDefault();
-    };
+    const key = (event) => heard.current(event);
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
-  });
-  const [stop, busy, trouble] = useSend(() => control({ control: "stop" }));
+  }, []);
   const load = (seq) => (exported ? Promise.reject(new Error("An exported page has no requests.")) : ask(at(agent, "request", { session, seq })));
   const views = {
     Transcript: () => html`<div class="bar"><input type="search" id="find" aria-label="Find in the transcript" placeholder="Find" value=${find} onInput=${(event) => (move(null), look(event.target.value))} />
@@ -185,10 +187,10 @@ function Session({ agent, session, tab, help }) {
     Context: () => html`<${Context} s=${s} context=${context} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
   };
   const waits = own.past ? [] : [...own.s.pauses.values()];
-  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>
+  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim">${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>
       <span class="grow"></span>${!exported && own.s.files.length > 0 && html`<button onClick=${() => ask_undo(undone(own.s))}>Undo</button>`}${!exported && html`<a class="button" href=${`/v1${at(agent, "export", { session })}`} download>Export</a>`}
       <span class="seen" aria-live="polite">${waits.length ? `${many(waits.length, "question")} wait` : `The session is ${now}`}</span></div>
-    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
+    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}
     ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${!exported && ((answer) => control({ control: "answer", answers: [answer] }))} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
     <div class="tabs" role="tablist" aria-label="Views">${TABS.filter((it) => !exported || it !== "Forks").map((it) => html`<button role="tab" id=${`tab-${it}`} aria-controls="view" aria-selected=${it === tab} tabindex=${it === tab ? 0 : -1} onClick=${() => go(it)}
       onKeyDown=${(event) => {
