@@ -1,12 +1,14 @@
 // The streams of `protocols`, read by the official clients of AG-UI and of the AI SDK. `cargo xtask protocols` runs it:
-// node protocols.mjs <folder of node_modules> <url> <cases as JSON>. Exit code 1 if a client refuses anything.
+// node protocols.mjs <folder of node_modules> <what is served, as JSON>. Exit code 1 if a client refuses anything.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
-const [packages, url, cases] = process.argv.slice(2);
+const [packages, told] = process.argv.slice(2);
+const { url, cases, staying } = JSON.parse(told);
 const require = createRequire(pathToFileURL(`${packages}/x.js`));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const { HttpAgent } = await load("@ag-ui/client");
+const { isDeepStrictEqual } = await import("node:util");
 const { DefaultChatTransport, AbstractChat, lastAssistantMessageIsCompleteWithApprovalResponses: approved,
   lastAssistantMessageIsCompleteWithToolCalls: complete, validateUIMessages, uiMessageChunkSchema } = await load("ai");
 const MOST = 5;
@@ -22,8 +24,14 @@ const payload = (interrupt, at) => {
   return at === 0 ? { approved: true, editedArgs: { amount: 39 } } : { approved: false, reason: "too much" };
 };
 
-async function agUi(name) {
-  const agent = new HttpAgent({ url: `${url}/ag-ui/${encodeURIComponent(name)}`, threadId: `ag-ui ${name}` });
+/** Where a case is asked: by a run of its own, or at the routes of an agent that stays. */
+const place = (protocol, name, stays) => stays
+  ? { at: `${staying.url}/v1/agents/${encodeURIComponent(`${protocol} ${name}`)}/${protocol}`, headers: { Authorization: `Bearer ${staying.token}` } }
+  : { at: `${url}/${protocol}/${encodeURIComponent(name)}`, headers: {} };
+
+async function agUi(name, stays) {
+  const { at, headers } = place("ag-ui", name, stays);
+  const agent = new HttpAgent({ url: at, headers, threadId: `ag-ui ${name}` });
   agent.messages = [{ id: "u1", role: "user", content: "Go." }];
   const events = [];
   const subscriber = { onEvent: ({ event }) => void events.push(event) };
@@ -50,6 +58,14 @@ async function agUi(name) {
   const result = (call) => agent.messages.findLast((it) => it.role === "tool" && it.toolCallId === call)?.content;
   const called = agent.messages.flatMap((it) => it.toolCalls ?? []);
   for (const call of called) check(result(call.id) !== undefined, `${call.id} has no result`);
+  if (stays && name !== "run failed") {
+    // A page that is loaded anew is told the whole run, as one.
+    const other = new HttpAgent({ url: `${at}/connect`, headers, threadId: agent.threadId });
+    other.messages = agent.messages.slice(0, 1);
+    await other.runAgent();
+    const said = ({ messages }) => messages.filter((it) => it.role === "assistant" && it.content).map((it) => it.content);
+    check(isDeepStrictEqual(said(other), said(agent)), `told again: ${JSON.stringify(said(other))}`);
+  }
   return { said: agent.messages.filter((it) => it.role === "assistant" && it.content).map((it) => it.content),
     results: called.map((call) => result(call.id)), asked,
     below: events.filter((it) => it.type === "SUBAGENT_FINISHED").length };
@@ -77,8 +93,12 @@ class Checked extends DefaultChatTransport {
   }
 }
 
-async function aiSdk(name) {
-  const transport = new Checked({ api: `${url}/ai-sdk/${encodeURIComponent(name)}` });
+/** What a page shows of the agent's message, but for what is told only while it runs. */
+const shown = ({ messages }) => messages[1].parts.map(({ type, text, toolCallId, input, approval, data }) => [type, text, toolCallId, input, approval?.id, type === "data-agent" ? null : data]);
+
+async function aiSdk(name, stays) {
+  const { at, headers } = place("ai-sdk", name, stays);
+  const transport = new Checked({ api: at, headers });
   let error, asked = 0;
   const chat = new Chat({ id: `ai-sdk ${name}`, transport, onError: (it) => { error = it; } });
   await chat.sendMessage({ text: "Go." });
@@ -98,6 +118,14 @@ async function aiSdk(name) {
     const questions = parts().filter((it) => it.type === "data-pause")
       .filter(({ data }) => parts().some((it) => it.toolCallId === data.toolCallId && it.state === "input-available"));
     asked += waiting.length + questions.length;
+    if (stays) {
+      // A page that is loaded anew is shown what waits; nothing, if nothing does.
+      const other = new Chat({ id: chat.id, transport: new Checked({ api: at, headers }), onError: (it) => { error = it; } });
+      other.messages = chat.messages.slice(0, 1);
+      await other.resumeStream();
+      const waits = waiting.length + questions.length > 0;
+      check(other.messages.length === (waits ? 2 : 1) && (!waits || isDeepStrictEqual(shown(other), shown(chat))), `resumed: ${JSON.stringify(other.messages)}`);
+    }
     for (const [at, part] of waiting.entries()) {
       await chat.addToolApprovalResponse({ id: part.approval.id, approved: at === 0, reason: "too much" });
     }
@@ -123,11 +151,11 @@ async function aiSdk(name) {
 }
 
 const results = [];
-for (const name of JSON.parse(cases)) {
+for (const [name, stays] of [...cases.map((name) => [name, false]), ...staying.cases.map((name) => [name, true])]) {
   for (const [protocol, judge] of Object.entries({ "ag-ui": agUi, "ai-sdk": aiSdk })) {
-    const line = { protocol, name };
+    const line = { protocol, name, ...(stays && { stays }) };
     try {
-      Object.assign(line, await judge(name));
+      Object.assign(line, await judge(name, stays));
       check(warned.length === 0, warned.join("; "));
     } catch (error) {
       line.error = `${error?.message ?? error}`;

@@ -2,13 +2,15 @@
 
 use std::{
     panic::{self, PanicHookInfo},
+    sync::Arc,
     time::Duration,
 };
 
 use adjutant::{
     Agent, CallContext, CancelBy, EventKind, Limits, ToolError,
-    agent::{Caps, Spawn, Stopper},
+    agent::{Caps, MemoryJournal, Spawn, Stopper},
     llm::{Error, ErrorKind, Gate, Request, Script, ScriptedModel, Thinking},
+    runtime::prompt::LocalPrompter,
     tool,
     tools::{Progress, ToolErrorKind, ToolSpec, external_tool},
 };
@@ -113,42 +115,58 @@ async fn research(may_pay: bool, cx: CallContext) -> Result<String, ToolError> {
     Ok(found.join(" "))
 }
 
-/// The agent of a case; none if no case is called so.
-pub fn agent(name: &str) -> Option<Agent> {
+/// The model of a case, with what it is going to say; none if no case is called so.
+pub fn model(name: &str) -> Option<ScriptedModel> {
     let done = || Script::new().text("All done.");
     let call = |name: &str| Script::new().call(name, json!({}));
     let sum = |b: serde_json::Value| Script::new().call("add", json!({"a": 2, "b": b}));
     let pays = || Script::new().call("pay", json!({"amount": 40}));
-    Some(match name {
-        "text only" => of([done()]),
-        "one tool" => of([sum(json!(3)), done()]),
-        "parallel tools finishing in reverse" => of([call("slow").call("quick", json!({})), done()]),
-        "unknown tool" => of([call("subtract"), done()]),
-        "invalid arguments" => of([sum(json!("many")), done()]),
-        "panic" => of([call("broken"), done()]),
-        "cancel in mid-stream" => of([Script::new().text("A long answer, of which").wait_at(1, &Gate::default())]),
+    Some(ScriptedModel::new(match name {
+        "text only" => vec![done()],
+        "one tool" => vec![sum(json!(3)), done()],
+        "parallel tools finishing in reverse" => vec![call("slow").call("quick", json!({})), done()],
+        "unknown tool" => vec![call("subtract"), done()],
+        "invalid arguments" => vec![sum(json!("many")), done()],
+        "panic" => vec![call("broken"), done()],
+        "cancel in mid-stream" => vec![Script::new().text("A long answer, of which").wait_at(1, &Gate::default())],
         "cancel in mid-batch" => {
-            let four = call("quick").call("wait", json!({})).call("wait", json!({})).call("quick", json!({}));
-            of([four]).limits(Limits { max_parallel_tools: 2, ..Limits::default() })
+            vec![call("quick").call("wait", json!({})).call("wait", json!({})).call("quick", json!({}))]
         }
-        "max turns" => of([sum(json!(3))]).max_turns(1),
-        "thinking and progress" => of([
+        "max turns" => vec![sum(json!(3))],
+        "thinking and progress" => vec![
             Script::new().thinking(Thinking::new("They ask for a look.")).text("Let me see.").call("look", json!({})),
             done(),
-        ]),
+        ],
         "reply retracted" => {
             let first = Script::new().text("I shall").call("quick", json!({}));
-            of([done().after_retracted(first, Error::new(ErrorKind::Overloaded, "overloaded"))])
+            vec![done().after_retracted(first, Error::new(ErrorKind::Overloaded, "overloaded"))]
         }
-        "run failed" => of([Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"))]),
-        "approval" => of([Script::new().text("I pay.").call("pay", json!({"amount": 40})), done()]),
-        "two approvals" => of([pays().call("pay", json!({"amount": 2})).call("quick", json!({})), done()]),
-        "question" => of([call("greet"), done()]),
-        "call run by the page" => of([call("locate"), done()]),
-        "agents below" => of([Script::new().call("research", json!({"may_pay": false})), done()]),
-        "approval below" => of([Script::new().call("research", json!({"may_pay": true})), done()]),
+        "run failed" => vec![Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"))],
+        "approval" => vec![Script::new().text("I pay.").call("pay", json!({"amount": 40})), done()],
+        "two approvals" => vec![pays().call("pay", json!({"amount": 2})).call("quick", json!({})), done()],
+        "question" => vec![call("greet"), done()],
+        "call run by the page" => vec![call("locate"), done()],
+        "agents below" => vec![Script::new().call("research", json!({"may_pay": false})), done()],
+        "approval below" => vec![Script::new().call("research", json!({"may_pay": true})), done()],
         _ => return None,
+    }))
+}
+
+/// The agent of a case; none if no case is called so.
+pub fn agent(name: &str) -> Option<Agent> {
+    let agent = of(model(name)?);
+    Some(match name {
+        "cancel in mid-batch" => agent.limits(Limits { max_parallel_tools: 2, ..Limits::default() }),
+        "max turns" => agent.max_turns(1),
+        _ => agent,
     })
+}
+
+/// The agent of a case as one that stays, if nobody has to do something while it runs.
+pub fn staying(name: &str) -> Option<LocalPrompter> {
+    let is_heeded = ["parallel tools finishing in reverse", "cancel in mid-stream", "cancel in mid-batch"];
+    let model = Arc::new(model(name).filter(|_| !is_heeded.contains(&name))?);
+    Some(LocalPrompter::new(agent(name)?, model, Arc::new(MemoryJournal::default())))
 }
 
 /// Does what belongs to a case when one of its events is seen.
@@ -163,9 +181,9 @@ pub fn heed(name: &str, kind: &EventKind, stopper: &Stopper) {
     }
 }
 
-fn of(scripts: impl IntoIterator<Item = Script>) -> Agent {
+fn of(model: ScriptedModel) -> Agent {
     let caps = Caps { depth: Some(1), agents: Some(8), ..Caps::default() };
-    let agent = Agent::new(ScriptedModel::new(scripts)).limits(Limits { caps, ..Limits::default() });
+    let agent = Agent::new(model).limits(Limits { caps, ..Limits::default() });
     let locate = ToolSpec::new("locate".to_owned(), "Where the page is.", json!({"type": "object"}));
     let agent = agent.tool(add).tool(slow).tool(quick).tool(broken).tool(wait).tool(pay).tool(greet).tool(look);
     let agent = agent.tool(research).tool(external_tool(locate));

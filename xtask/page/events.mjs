@@ -96,13 +96,18 @@ export function rich() {
   return log.events;
 }
 
+/** A text that would do harm as markup, hides, and turns the direction of its line. */
+export const nasty = (n) => `<img src=x onerror="window.hacked=${n}"><script>window.hacked=${n}</script>\u202egnp.exe\u0000\u001b[31m\u0007"'\`{{\${7*7}}} ]]> [x](javascript:window.hacked=${n}) ![y](data:text/html,z) שלום عربى\u{e0041}`;
+
 /** Every text of every event replaced by something nasty. */
 export function hostile(long = 1_000_000) {
-  const nasty = (n) => `<img src=x onerror="window.hacked=${n}"><script>window.hacked=${n}</script>\u202egnp.exe\u0000\u001b[31m\u0007"'\`{{\${7*7}}} ]]> [x](javascript:window.hacked=${n}) ![y](data:text/html,z) שלום عربى\u{e0041}`;
   let n = 0;
   const KEPT = new Set(["event", "thread", "kind", "entry", "type", "status", "outcome", "id", "call", "parent", "agent_id", "stop", "answer", "lane", "media_type", "pause", "mode"]);
+  // Tools that the page knows keep their names, so that the views which are made of their calls are filled.
+  const tools = new Set(["create_task", "write_note", "edit_file", "store_memory"]);
   const twist = (it, key) => {
-    if (typeof it === "string") return KEPT.has(key) ? it : key === "args" ? JSON.stringify({ path: nasty(n++), content: nasty(n++) }) : nasty(n++);
+    if (key === "name" && tools.has(it)) return it;
+    if (typeof it === "string") return KEPT.has(key) ? it : key === "args" ? JSON.stringify(twist(JSON.parse(it))) : nasty(n++);
     if (Array.isArray(it)) return it.map((part) => twist(part, key));
     return it && typeof it === "object" ? Object.fromEntries(Object.entries(it).map(([name, part]) => [name, twist(part, name)])) : it;
   };
@@ -114,6 +119,17 @@ export function hostile(long = 1_000_000) {
   for (const kind of ["warning", "denied", "report", "app", "output_refused", "overruled", "something_new", "<b>event</b>"]) {
     add(kind, { warning: { kind: nasty(n++), message: nasty(n++) }, point: nasty(n++), reason: nasty(n++), by: nasty(n++), data: { x: nasty(n++) }, kind: nasty(n++), outcome: { outcome: nasty(n++) } });
   }
+  add("app", { kind: "team.message", version: 1, data: { to: nasty(n++), text: nasty(n++) } });
+  add("app", { kind: "file.changed", version: 1, data: { path: nasty(n++), before: null } });
+  add("app", { kind: "file.changed", version: 1, data: null });
+  const odd = call("c8_0_0", nasty(n++), { [nasty(n++)]: nasty(n++) }, nasty(n++));
+  const wide = [call("c9_0_0", "write_file", { path: "x".repeat(long), content: `<b>${"y".repeat(long)}` }), call("c9_0_1", "edit_file", { path: nasty(n++), old_text: "a".repeat(long), new_text: "<i>".repeat(long / 3) })];
+  add("reply_finished", { reply: { model: nasty(n++), blocks: [{ type: "thinking", text: `<u>${"t".repeat(long)}` }, odd, ...wide], stop: "calls", usage: usage(1, 1, 1, 1) } });
+  for (const it of [odd, ...wide]) add("tool_started", { call: it.id, name: it.name, args: it.args, title: nasty(n++) });
+  add("tool_finished", { call: odd.id, name: odd.name, result: { status: "failed", content: text(nasty(n++)) } });
+  for (const it of wide) add("tool_finished", { call: it.id, name: it.name, result: { status: "ok", content: text("<s>".repeat(long / 3)), details: { diff: `--- ${nasty(n++)}\n+++ ${nasty(n++)}\n+${"d".repeat(long)}` } } });
+  add("run_finished", { result: { outcome: { outcome: "failed", failure: { failure: "model", message: nasty(n++), error: { message: nasty(n++) } } }, total_usage: usage(1, 1, 1, 1) } });
+  add("run_started", {});
   add("entry_added", { content: { entry: "user", content: text("A".repeat(long)), origin: { kind: "person" } } });
   add("reply_finished", { reply: { model: nasty(n++), blocks: [{ type: "text", text: `${"<b>".repeat(long / 3)}` }, { type: "text", text: "*".repeat(15000) }, { type: "text", text: "[".repeat(15000) }, { type: "text", text: ">".repeat(3000) }, { type: "opaque", issuer: nasty(n++) }], stop: nasty(n++), usage: usage(1, 1, 1, 1) } });
   add("paused", { pause: { id: "q", ask: { kind: "question", prompt: nasty(n++), schema: { enum: [nasty(n++), "b"] } }, thread: "main", agent: nasty(n++), digest: "d2" } });

@@ -25,6 +25,7 @@ export async function serve(page, sessions) {
       for await (const part of request) body += part;
       posted.push({ route, name, csrf: request.headers["x-adjutant"], ...JSON.parse(body || "{}") });
       if (route === "session") return response.writeHead(204).end();
+      if (route === "undo") return json({ files: ["src/total.rs"], uncovered: "not put back: what commands changed; 1 ran since then" });
       return json({ heard: true, name: JSON.parse(body || "{}").to }, 202);
     }
     if (route === "agents") return json({ agents: [{ agent: "store", status: "ready" }] });
@@ -34,7 +35,8 @@ export async function serve(page, sessions) {
       const rows = [...sessions].map(([key, it]) => ({ name: key, changed_ms: Date.now() - 60000, records: it.events.length, labels: [], state: "done", ...it.row }));
       return json({ sessions: rows.filter((it) => (it.title + it.name).toLowerCase().includes(search) && (!state || it.state === state)).slice(0, Number(url.searchParams.get("limit"))) });
     }
-    if (route === "fleet") return json({ due: 1, at_work: 2, parked: 1, aside: 0, sessions: [...sessions].slice(0, 4).map(([log, it], n) => ({ log, owner: `worker-${n % 2}`, work: "open", updated_ms: Date.now() - n * 50000, head: it.events.length })) });
+    const hostile = [...sessions.values()].flatMap((it) => it.fleet ?? []);
+    if (route === "fleet") return json({ due: 1, at_work: 2, parked: 1, aside: 1, oldest_ms: 4000, sessions: hostile.concat([...sessions].slice(0, 4).map(([log, it], n) => ({ log, is_owned: n < 2, owner: n < 2 ? `process ${4711 + n}@build-1, 5f2a-1` : undefined, work: [{ work: "open" }, { work: "open" }, { work: "parked", on: "an approval" }, { work: "aside", why: "5 owners in a row left its run open" }][n], updated_ms: Date.now() - n * 50000, head: it.events.length }))) });
     if (!session) return json({ error: { kind: "missing", message: `there is no session ${name}` } }, 404);
     if (route === "events") {
       response.writeHead(200, { "Content-Type": "text/event-stream" });

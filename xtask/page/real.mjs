@@ -1,6 +1,6 @@
 // The real program: agents of `adjutant up` with a model of our own, and a stored session of `adjutant view`.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -31,11 +31,12 @@ async function start(program, args, env, fits) {
     };
     child.stdout.on("data", hear);
     child.stderr.on("data", hear);
-    child.on("exit", (code) => lost(new Error(`${args.join(" ")} ended with ${code}: ${said}`)));
+    child.on("close", (code) => lost(new Error(`${args.join(" ")} ended with ${code}: ${said}`)));
     setTimeout(() => lost(new Error(`it did not come to ${fits} in 60 s: ${said}`)), 60_000).unref();
   });
-  const end = () => new Promise((done) => (child.on("exit", done), child.kill("SIGTERM")));
-  return { found, end };
+  const ended = new Promise((done) => child.on("exit", done));
+  const end = () => (child.kill("SIGTERM"), ended);
+  return { found, end, ended };
 }
 
 /** The status of a request with these headers. */
@@ -237,7 +238,6 @@ export async function drive(program, out, { open, check, must, shots }) {
     return `${Math.round(readFileSync(file).length / 1024)} kB`;
   });
   await up.end();
-  mind.close();
 
   await check("a stored session is shown by `view`, and a worker's", async () => {
     const store = join(home, "kept.db");
@@ -254,5 +254,26 @@ export async function drive(program, out, { open, check, must, shots }) {
     await on.screenshot({ path: join(shots, "real-view.png") });
     await view.end();
   });
+
+  await check("what a run changed in files is put back from the page", async () => {
+    const store = join(home, "edited.db");
+    mind.say({ text: "I write.", call: "write_file", args: { path: "undone.txt", content: "x" } });
+    mind.say({ text: "Written." });
+    const args = ["run", "Write a file.", "--root", work, "--store", store, "--session", "edit", "--mode", "edits", "--model", "openai-chat/gpt-5"];
+    await (await start(program, args, { ...env, OPENAI_API_KEY: "none", OPENAI_BASE_URL: mind.url }, /Written\./)).ended;
+    const written = () => readFileSync(join(work, "undone.txt"), "utf8");
+    must(written() === "x", "it was not written");
+    const view = await start(program, ["view", "--store", store, "--no-open"], env, /http:\S+#token=\w+/);
+    const on = await open(view.found);
+    await on.locator("a.session").first().click();
+    await on.getByRole("button", { name: "Undo" }).click();
+    await on.getByText("deleted: it was not there").waitFor();
+    must(written() === "x", "it was put back before somebody said so");
+    await on.getByRole("button", { name: "Put 1 back" }).click();
+    await on.getByText("These were put back:").waitFor();
+    must(!existsSync(join(work, "undone.txt")), "it is there still");
+    await view.end();
+  });
+  mind.close();
   rmSync(home, { recursive: true, force: true });
 }

@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::{
     Failure, cargo,
     npm::{self, Server},
@@ -16,10 +14,8 @@ const PACKAGES: &[(&str, &str)] = &[("@ag-ui/client", "1.0.0"), ("ai", "7.0.173"
 pub(crate) fn run() -> Result<(), Failure> {
     let npm = npm::install(&npm::folder("protocols"), PACKAGES)?;
     let (_server, told) = Server::start(&cargo::built(PROGRAMS, "protocols")?)?;
-    let told: Value = serde_json::from_str(&told).map_err(|error| Failure::Step(format!("protocols: {error}")))?;
     let mut node = Command::new(&npm.node);
-    node.arg(cargo::root().join("tests/protocols.mjs")).arg(&npm.packages);
-    node.args([told["url"].as_str().unwrap_or_default(), &told["cases"].to_string()]);
+    node.arg(cargo::root().join("tests/protocols.mjs")).arg(&npm.packages).arg(told);
     println!("==> the clients of {PACKAGES:?}");
     match node.status() {
         Ok(status) if status.success() => Ok(()),

@@ -26,7 +26,7 @@ use crate::{
     work::work,
 };
 
-/// The largest number of sessions that are shown of those that wait or were set aside.
+/// The largest number of sessions that are shown of those that are driven, wait or were set aside.
 const MAX_SHOWN: usize = 100;
 
 /// Drives sessions that are due.
@@ -90,7 +90,7 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     let told = due.backlog().await.map_err(|error| of_journal(&error))?;
     let shown = shown(&*due).await?;
     if args.json {
-        let sessions: Vec<_> = shown.iter().map(|info| json!({"name": info.log, "work": info.work})).collect();
+        let sessions: Vec<_> = shown.iter().map(|info| json!({"name": info.log, "work": info.work, "owner": info.owner})).collect();
         write(&plain::json_line(json!({"backlog": told, "sessions": sessions})))?;
         return Ok(Exit::Finished);
     }
@@ -101,6 +101,11 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     );
     for info in &shown {
         let line = match &info.work {
+            Some(Work::Open) => {
+                // Its process and machine stand in front.
+                let owner = info.owner.as_deref().unwrap_or_default().split(',').next().unwrap_or_default();
+                format!("works   {}  {}", plain::word(&info.log.0), plain::line(owner))
+            }
             Some(Work::Parked { on, .. }) => format!("waits   {}  {}", plain::word(&info.log.0), plain::line(on)),
             Some(Work::Aside { why }) => format!("aside   {}  {}", plain::word(&info.log.0), plain::line(why)),
             _ => continue,
@@ -112,12 +117,16 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The newest sessions that wait or were set aside.
+/// The newest sessions that somebody drives, that wait or were set aside.
 async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
     let (mut shown, mut query) = (Vec::new(), LogQuery { limit: 1_000, ..LogQuery::default() });
     loop {
         let page = due.list(&query).await.map_err(|error| of_journal(&error))?;
-        let stands = |info: &LogInfo| matches!(info.work, Some(Work::Parked { .. } | Work::Aside { .. }));
+        let stands = |info: &LogInfo| match info.work {
+            Some(Work::Open) => info.is_owned,
+            Some(Work::Parked { .. } | Work::Aside { .. }) => true,
+            _ => false,
+        };
         shown.extend(page.logs.into_iter().filter(stands));
         if shown.len() >= MAX_SHOWN || page.next.is_none() {
             shown.truncate(MAX_SHOWN);

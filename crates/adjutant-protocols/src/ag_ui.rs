@@ -5,7 +5,10 @@
 mod encode;
 mod input;
 
+use std::fmt::Display;
+
 use adjutant_agent::Running;
+use adjutant_core::Event;
 use futures_core::Stream;
 
 pub use encode::Encoder;
@@ -21,4 +24,15 @@ pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), (
 /// Cancel: dropping it cancels the run, as a client does that aborts its request.
 pub fn stream(running: Running, input: &RunAgentInput) -> impl Stream<Item = String> + Send + use<> {
     sse::stream(running, Encoder::new(input))
+}
+
+/// Events from elsewhere, told the same: of a log, or of an agent in another process. They are those of one run, or of its
+/// end; an error says why they broke off.
+///
+/// Cancel: as the stream of events says.
+pub fn tell<S, E: Display>(events: S, input: &RunAgentInput) -> impl Stream<Item = String> + Send + use<S, E>
+where
+    S: Stream<Item = Result<Event, E>> + Send + 'static,
+{
+    sse::told(events, Encoder::new(input))
 }

@@ -14,6 +14,7 @@ mod routes;
 mod server;
 mod simple;
 mod sse;
+mod streams;
 
 pub use self::{
     client::{Client, ItemStream, StatusStream},

@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     call::Calls,
-    following::follow,
+    following::{follow, until_end},
     glance::Glances,
     lead::CALLED,
     local::Asked,

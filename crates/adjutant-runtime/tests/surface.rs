@@ -22,5 +22,7 @@ mod refusing;
 mod stage;
 #[path = "surface/status.rs"]
 mod status;
+#[path = "surface/streams.rs"]
+mod streams;
 #[path = "surface/wire.rs"]
 mod wire;

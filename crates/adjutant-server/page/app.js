@@ -1,11 +1,11 @@
 // The page: which session is looked at, how, and as of when.
 import { html, render, useEffect, useMemo, useRef, useState } from "./preact.js";
-import { PASSING, begin, fold, prompted, standing, used } from "./fold.js";
+import { PASSING, begin, fold, prompted, standing, undone, used } from "./fold.js";
 import { ask, at, enter, exported, follow, sliced } from "./net.js";
-import { Composer, Fork, Pause, useSend } from "./forms.js";
+import { Composer, Fork, Pause, Undo } from "./forms.js";
 import { Windowed } from "./list.js";
 import { Agents, Context, Cost, Shared, State, Timeline, Transcript } from "./views.js";
-import { t, ago, clock, line, many, money, number } from "./text.js";
+import { t, ago, clock, line, many, money, number, span } from "./text.js";
 
 const TABS = ["Transcript", "Agents", "Timeline", "Cost", "Context", "Shared", "Forks"];
 const address = (agent, session = "", tab = "") => `#/${[agent, session, tab].map(encodeURIComponent).join("/").replace(/\/+$/, "")}`;
@@ -107,13 +107,19 @@ function Sessions({ agent, session }) {
     <div class="bar">${said?.after && limit < 1000 && html`<button onClick=${() => more(Math.min(limit * 3, 1000))}>More sessions</button>`}<button onClick=${() => (location.hash = address(agent, `session-${new Date().toISOString().slice(0, 19)}`))}>New session</button><span class="grow"></span><a href=${address(agent)}>Workers</a></div></nav>`;
 }
 
+/** Who drives a session, and what its work is, in words. */
+const driver = ({ owner, is_owned }) => owner?.split(",")[0] ?? (is_owned ? "a worker" : "");
+const stand = ({ work, is_owned }) => ({ __proto__: null, open: is_owned ? "at work" : "due", parked: `waits: ${work?.on}`, aside: `set aside: ${work?.why}` })[work?.work] ?? "";
+
 function Workers({ agent }) {
   const said = useAsked(at(agent, "fleet"), 3000);
+  const rows = [...(said?.sessions ?? [])].sort((a, b) => (driver(a) ? driver(b) ? driver(a).localeCompare(driver(b)) : -1 : driver(b) ? 1 : 0));
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Workers"><h1>Workers</h1>${!said ? html`<p class="dim">Reading…</p>` : said.trouble ? html`<p class="dim">${t(said.trouble)}</p>`
-    : html`<dl class="big">${["due", "at_work", "parked", "aside"].map((it) => html`<div><dt>${it.replace("_", " ")}</dt><dd>${said[it] ?? 0}</dd></div>`)}</dl>
-      <table><caption>What each drives</caption><thead><tr><th scope="col">Session</th><th scope="col">Driven by</th><th scope="col">Work</th><th scope="col">Changed</th></tr></thead>
-      <tbody>${said.sessions?.map((it) => html`<tr><th scope="row"><a href=${address(agent, it.log ?? it.name)}>${t(it.log ?? it.name)}</a></th><td>${t(it.owner ?? (it.is_owned ? "a worker" : "nobody"))}</td>
-        <td>${t(typeof it.work === "string" ? it.work : JSON.stringify(it.work ?? ""))}</td><td>${ago(it.updated_ms)}</td></tr>`)}</tbody></table>`}</div>`;
+    : html`<dl class="big">${Object.entries({ due: "due", at_work: "at work", parked: "waiting", aside: "set aside" }).map(([key, name]) => html`<div><dt>${name}</dt><dd>${said[key] ?? 0}</dd></div>`)}</dl>
+      ${said.oldest_ms != null && html`<p class="dim">Due for ${span(said.oldest_ms)} at most.</p>`}
+      <table><caption>What each drives</caption><thead><tr><th scope="col">Driven by</th><th scope="col">Session</th><th scope="col">Work</th><th scope="col">Changed</th></tr></thead>
+      <tbody>${rows.map((it) => html`<tr><td title=${line(it.owner)}>${t(driver(it) || "nobody")}</td><th scope="row"><a href=${address(agent, it.log)}>${t(it.log)}</a></th>
+        <td>${t(stand(it))}</td><td>${ago(it.updated_ms)}</td></tr>`)}</tbody></table>`}</div>`;
 }
 
 function Forks({ agent, session }) {
@@ -138,6 +144,7 @@ function Session({ agent, session, tab, help }) {
   const [find, look] = useState("");
   const [cursor, move] = useState(null);
   const [forking, ask_fork] = useState(null);
+  const [undoing, ask_undo] = useState(null);
   const context = useContext(own, agent, session, tab === "Context");
   const row = useAsked(at(agent, "sessions", { search: session, limit: 50 }), 5000)?.sessions?.find((it) => it.name === session);
   const s = own.past ?? own.s;
@@ -151,24 +158,26 @@ function Session({ agent, session, tab, help }) {
     seen: [], ...(!exported && { fork: ask_fork, stopCall: (call) => control({ control: "stop_call", call: call.id }) }),
   };
   const go = (to) => (exported ? help.tab(to) : (location.hash = address(agent, session, to)));
+  // What is drawn now: effects run later, and a key may come before.
+  const heard = useRef();
+  heard.current = (event) => {
+    if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
+    const keys = {
+      j: () => move((at) => Math.min((at ?? -1) + 1, act.seen.length - 1)), k: () => move((at) => Math.max((at ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
+      l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
+  };
+    const tabbed = TABS[Number(event.key) - 1];
+    if (tabbed) go(tabbed);
+    else if (keys[event.key]) keys[event.key]();
+    else return;
+    event.preventDefault();
+  };
   useEffect(() => {
-    const key = (event) => {
-      if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const step = (by) => own.travel(Math.min(Math.max((own.at ?? own.s.seq) + by, 1), own.s.seq));
-      const keys = {
-        j: () => move((at) => Math.min((at ?? -1) + 1, act.seen.length - 1)), k: () => move((at) => Math.max((at ?? act.seen.length) - 1, 0)), "[": () => step(-1), "]": () => step(1),
-        l: () => (own.travel(null), move(null)), f: () => act.fork && act.seen[cursor] && act.fork(act.seen[cursor]), "/": () => document.getElementById("find")?.focus(), "?": help.show,
-      };
-      const tabbed = TABS[Number(event.key) - 1];
-      if (tabbed) go(tabbed);
-      else if (keys[event.key]) keys[event.key]();
-      else return;
-      event.preventDefault();
-    };
+    const key = (event) => heard.current(event);
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
-  });
-  const [stop, busy, trouble] = useSend(() => control({ control: "stop" }));
+  }, []);
   const load = (seq) => (exported ? Promise.reject(new Error("An exported page has no requests.")) : ask(at(agent, "request", { session, seq })));
   const views = {
     Transcript: () => html`<div class="bar"><input type="search" id="find" aria-label="Find in the transcript" placeholder="Find" value=${find} onInput=${(event) => (move(null), look(event.target.value))} />
@@ -178,10 +187,10 @@ function Session({ agent, session, tab, help }) {
     Context: () => html`<${Context} s=${s} context=${context} load=${load} />`, Shared: () => html`<${Shared} s=${s} act=${act} />`, Forks: () => html`<${Forks} agent=${agent} session=${session} />`,
   };
   const waits = own.past ? [] : [...own.s.pauses.values()];
-  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim" >${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>
-      <span class="grow"></span>${!exported && html`<a class="button" href=${`/v1${at(agent, "export", { session })}`} download>Export</a>`}
+  return html`<div class="head"><h1>${t(session)}</h1><${State} of=${now} /><span class="dim">${many(s.runs.filter((it) => !it.a.depth).length, "run")} · ${many(s.total.requests, "request")} · ${money(s.total.cost)}</span>
+      <span class="grow"></span>${!exported && own.s.files.length > 0 && html`<button onClick=${() => ask_undo(undone(own.s))}>Undo</button>`}${!exported && html`<a class="button" href=${`/v1${at(agent, "export", { session })}`} download>Export</a>`}
       <span class="seen" aria-live="polite">${waits.length ? `${many(waits.length, "question")} wait` : `The session is ${now}`}</span></div>
-    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}${trouble}
+    ${own.trouble && html`<p class="bad pad" role="alert">${own.status === 401 ? "Open the address that the command printed: this browser is not signed in." : own.status === 404 ? "There is no such session yet. A prompt begins it." : `Not connected: ${line(own.trouble)}`}</p>`}
     ${waits.length > 0 && html`<section class="pauses" aria-label="What waits" tabindex="0">${waits.slice(0, 20).map((it) => html`<${Pause} key=${it.pause.id + it.pause.digest} of=${it} answer=${!exported && ((answer) => control({ control: "answer", answers: [answer] }))} />`)}${waits.length > 20 && html`<p>${waits.length - 20} more</p>`}</section>`}
     <div class="tabs" role="tablist" aria-label="Views">${TABS.filter((it) => !exported || it !== "Forks").map((it) => html`<button role="tab" id=${`tab-${it}`} aria-controls="view" aria-selected=${it === tab} tabindex=${it === tab ? 0 : -1} onClick=${() => go(it)}
       onKeyDown=${(event) => {
@@ -192,6 +201,7 @@ function Session({ agent, session, tab, help }) {
     <div class=${`time ${own.past ? "past" : ""}`}><button onClick=${() => own.travel(null)} disabled=${own.at == null} aria-pressed=${own.at == null}>${now === "working" ? "Live" : "Now"}</button>
       <input type="range" min="1" max=${Math.max(own.s.seq, 1)} value=${own.at ?? own.s.seq} aria-label="Record" onInput=${(event) => own.travel(Number(event.target.value))} /><output>${own.at ? `as at record ${own.at}` : `record ${own.s.seq}`} of ${own.s.seq} · ${clock(s.last || Date.now())}</output></div>
     ${!exported && !own.past && html`<${Composer} state=${now} say=${control} />`}
+    ${undoing && html`<${Undo} of=${undoing} close=${() => ask_undo(null)} undo=${() => ask(at(agent, "undo", { session }), { to: undoing.to })} />`}
     ${forking && html`<${Fork} of=${forking} session=${session} close=${() => ask_fork(null)} fork=${async (said) => {
       const made = await ask(at(agent, "fork", { session }), said);
       location.hash = address(agent, made.name ?? said.to);

@@ -6,7 +6,7 @@ const zero = () => ({ fresh: 0, read: 0, write: 0, out: 0, think: 0, cost: null,
 export const begin = () => ({
   seq: 0, first: 0, last: 0, items: [], spans: [], requests: [], runs: [], agents: new Map(), calls: new Map(),
   pauses: new Map(), models: new Map(), byRun: new Map(), total: zero(), reported: null,
-  notes: new Map(), facts: new Map(), tasks: new Map(), mail: [],
+  notes: new Map(), facts: new Map(), tasks: new Map(), mail: [], files: [],
 });
 
 /** What is not in a log, and so no point in time to go back to. */
@@ -32,6 +32,16 @@ export const standing = (s) => (s.pauses.size ? "waiting" : s.agents.values().ne
 /** What was read of a prompt, and which share of it a cache had. */
 export const prompted = (sum) => sum.fresh + sum.read + sum.write;
 export const share = (sum) => (prompted(sum) ? sum.read / prompted(sum) : 0);
+
+/** What an undo puts back: the files that were changed since the newest run which changed some began; none if no run did. */
+export function undone(s) {
+  const last = s.files.at(-1);
+  const run = last && s.runs.findLast((it) => !it.a.depth && it.seq <= last.seq);
+  if (!run) return null;
+  const files = new Map();
+  for (const it of s.files) if (it.seq > run.seq && !files.has(it.path)) files.set(it.path, it.made);
+  return { run: run.run, to: run.seq - 1, files: [...files] };
+}
 
 export const textOf = (content) =>
   (content ?? []).map((part) => part.text ?? (part.type ? `[${part.type}]` : "")).join("\n");
@@ -221,6 +231,7 @@ const ON = {
     note(s, e, a);
   },
   app(s, e, a) {
+    if (e.kind === "file.changed") s.files.push({ seq: e.seq, path: e.data.path, made: e.data.before == null });
     if (/^(team|background|handoff)/.test(e.kind)) s.mail.push({ n: s.mail.length, kind: e.kind, data: e.data, a, seq: e.seq, at: e.at_ms });
     note(s, e, a);
   },

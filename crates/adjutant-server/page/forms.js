@@ -97,3 +97,18 @@ export function Fork({ of: it, session, fork, close }) {
     ${call && html`<label>The result of ${t(call.name)}<textarea name="result" rows="6">${textOf(call.result.content)}</textarea></label>`}
     ${trouble}<div class="row"><button class="main" disabled=${busy}>Fork</button><button type="button" onClick=${() => box.current.close()}>Cancel</button></div></form></dialog>`;
 }
+
+/** Shows what an undo puts back, and asks for it. */
+export function Undo({ of: { run, files }, undo, close }) {
+  const box = useRef();
+  const [done, end] = useState(null);
+  useEffect(() => box.current.showModal(), []);
+  const [send, busy, trouble] = useSend(async () => end(await undo()));
+  const list = done ? done.files.map((path) => [path]) : files;
+  return html`<dialog ref=${box} onClose=${close} aria-labelledby="undo"><form onSubmit=${(event) => (event.preventDefault(), send())}>
+    <h2 id="undo">Undo what run ${run} changed in files</h2>
+    <p>${!done ? "Each of these is put back as it was before that run, unless somebody else has changed one of them since." : list.length ? "These were put back:" : "Nothing was left to put back."}</p>
+    <ul>${list.slice(0, 200).map(([path, made]) => html`<li>${t(path, 500)}${made && html` <small>deleted: it was not there</small>`}</li>`)}</ul>${list.length > 200 && html`<p>${list.length - 200} more</p>`}
+    ${done?.uncovered && html`<p class="bad">${t(done.uncovered, 500)}</p>`}${trouble}
+    <div class="row">${!done && html`<button class="danger" disabled=${busy}>Put ${files.length} back</button>`}<button type="button" onClick=${() => box.current.close()}>${done ? "Close" : "Cancel"}</button></div></form></dialog>`;
+}

@@ -28,7 +28,7 @@ const Parts = ({ content, plain }) => (content ?? []).map((part) => {
 
 const MARKS = { __proto__: null, ok: "✓", running: "●", asked: "○", waits: "◷", denied: "⊘", cancelled: "⊘" };
 export const Mark = ({ of }) => html`<span class=${`mark ${of}`} role="img" aria-label=${of}>${MARKS[of] ?? "✕"}</span>`;
-export const State = ({ of }) => html`<span class=${`state ${of}`}>${of}</span>`;
+export const State = ({ of }) => html`<span class=${`state ${of}`}>${line(of)}</span>`;
 
 export const Change = ({ name, args, diff = change(name, args) }) => (diff ? html`<${Diff} text=${diff} />` : html`<${Pre} text=${pretty(args)} kind="code" />`);
 
@@ -87,7 +87,7 @@ const say = {
   overflowed: () => "The request did not fit the model; it is prepared once more",
   limit_reached: (e) => `Limit reached: ${JSON.stringify(e.limit)}`,
   overruled: (e) => `${e.by} judged the end otherwise: ${e.outcome.outcome}`,
-  app: (e) => `${e.kind}: ${JSON.stringify(e.data)}`,
+  app: (e) => (e.kind === "file.changed" ? `Changes the file ${e.data.path}` : `${e.kind}: ${JSON.stringify(e.data)}`),
   lagged: () => "Some events were missed here",
 };
 /** An event in words; one that is not known, or is not as it should be, as it came. */
@@ -234,7 +234,7 @@ export function Shared({ s, act }) {
   const at = (seq) => html`<button class="plain dim" onClick=${() => act.show(seq)}>#${seq}</button>`;
   const part = (title, list, row) => html`<h2>${title}</h2>${list.length ? html`<ul class="cards">${list.slice(-200).map((it) => html`<li>${row(it)}</li>`)}</ul>` : html`<p class="dim">Nothing so far.</p>`}`;
   return html`<div class="pad scroll" tabindex="0" role="region" aria-label="Board, notes and memory">
-    ${part("Board", [...s.tasks.values()], (it) => html`<${State} of=${line(it.status)} /> <b>${t(it.title)}</b> <small>${t(it.assignee ?? "")}</small> ${at(it.seq)}${it.result && html`<${Pre} text=${it.result} first=${300} />`}`)}
+    ${part("Board", [...s.tasks.values()], (it) => html`<${State} of=${it.status} /> <b>${t(it.title)}</b> <small>${t(it.assignee ?? "")}</small> ${at(it.seq)}${it.result && html`<${Pre} text=${it.result} first=${300} />`}`)}
     ${part("Notes", [...s.notes], ([name, it]) => html`<b>${t(name)}</b> <small>by ${t(it.a.name)}</small> ${at(it.seq)}<${Pre} text=${it.text} first=${600} />`)}
     ${part("Memory", [...s.facts.values()], (it) => html`<${State} of=${it.how} /> ${t(it.text, 600)} ${at(it.seq)}`)}
     ${part("Between agents", s.mail, (it) => html`<b>${line(it.kind)}</b> ${t(JSON.stringify(it.data), 400)} ${at(it.seq)}`)}</div>`;

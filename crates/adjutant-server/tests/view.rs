@@ -6,3 +6,5 @@ mod looks;
 mod refused;
 #[path = "view/stage.rs"]
 mod stage;
+#[path = "view/weight.rs"]
+mod weight;

@@ -1,7 +1,8 @@
 //! Runs of every sequence over the streams of other people's pages, for those pages' own clients.
 //!
 //! It serves on a free port of loopback, whose address and whose cases it prints: `POST /ag-ui/{case}`, `POST /ai-sdk/{case}`.
-//! A session is named by the request; a case's agent begins anew in each. It ends when its standard input does.
+//! A session is named by the request; a case's agent begins anew in each. Beside them are agents that stay, one for each
+//! protocol and case, at routes of their own. It ends when its standard input does.
 
 use std::{
     collections::HashMap,
@@ -14,6 +15,7 @@ use std::{
 use adjutant::{
     Agent, Event, Running,
     protocols::{self, ag_ui, ai_sdk},
+    runtime::{Prompter, control::ControlPlane},
 };
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
@@ -36,10 +38,28 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let routes = Router::new().route("/ag-ui/{case}", post(ag_ui)).route("/ai-sdk/{case}", post(ai_sdk));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let cases: Vec<_> = DRAWN.into_iter().chain(MORE).collect();
-    println!("{}", json!({"url": format!("http://{}", listener.local_addr()?), "cases": cases}));
+    let (plane, kept) = staying(&cases).await?;
+    let staying = json!({"url": format!("http://{}", plane.address()), "token": plane.token(), "cases": kept});
+    let url = format!("http://{}", listener.local_addr()?);
+    println!("{}", json!({"url": url, "cases": cases, "staying": staying}));
+    tokio::spawn(plane.serve(std::future::pending()));
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     let served = axum::serve(listener, routes.with_state(Agents::default()));
     tokio::select! { _ = ended => std::process::exit(0), end = served => Ok(end?) }
+}
+
+/// The agents that stay, and of which cases there are some.
+async fn staying<'a>(cases: &[&'a str]) -> Result<(ControlPlane, Vec<&'a str>), Box<dyn Error>> {
+    let (mut agents, mut kept) = (Vec::new(), Vec::new());
+    for case in cases {
+        for protocol in ["ag-ui", "ai-sdk"] {
+            let Some(agent) = sequences::staying(case) else { continue };
+            agents.push((format!("{protocol} {case}").into(), Arc::new(agent) as Arc<dyn Prompter>));
+            kept.push(*case);
+        }
+    }
+    kept.dedup();
+    Ok((ControlPlane::of(agents, 0).await?, kept))
 }
 
 async fn ag_ui(

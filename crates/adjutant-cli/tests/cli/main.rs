@@ -31,4 +31,6 @@ mod terminal;
 mod trying;
 #[cfg(unix)]
 mod up;
+#[cfg(unix)]
+mod view;
 mod wires;

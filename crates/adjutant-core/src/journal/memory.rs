@@ -136,6 +136,7 @@ impl StoredLog {
             updated_ms: self.updated_ms,
             head: Seq(self.records.len() as u64),
             is_owned: self.owner().is_some(),
+            owner: self.owner().cloned(),
             work: Some(self.aside.clone().map_or_else(|| self.work.clone(), |why| Work::Aside { why })),
             about: self.about.clone(),
             ..LogInfo::new(log.clone(), self.created_ms)

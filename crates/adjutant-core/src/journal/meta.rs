@@ -26,6 +26,9 @@ pub struct LogInfo {
     pub bytes: u64,
     /// True if an owner has it now.
     pub is_owned: bool,
+    /// The id of that owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
     /// The work that it holds; `None` if the journal does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
@@ -99,6 +102,7 @@ impl LogInfo {
             head: Seq(0),
             bytes: 0,
             is_owned: false,
+            owner: None,
             work: None,
             about: SessionMeta::default(),
         }

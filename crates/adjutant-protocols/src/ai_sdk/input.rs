@@ -47,6 +47,12 @@ pub struct Given {
 }
 
 impl ChatRequest {
+    /// A request without messages, as of a page that follows a chat.
+    pub fn new(id: impl Into<String>) -> Self {
+        let (messages, trigger, answers, more) = Default::default();
+        Self { id: id.into(), messages, trigger, answers, more }
+    }
+
     /// Begins the run in the agent's session, or goes on with the one that waits there.
     ///
     /// # Errors

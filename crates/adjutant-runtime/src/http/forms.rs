@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_llm::Schema;
+use adjutant_protocols::{ag_ui::RunAgentInput, ai_sdk::ChatRequest};
 use serde_json::Value;
 
 use super::OPENAPI;
@@ -53,6 +54,16 @@ impl RequestForm for ForkRequest {
 impl RequestForm for UndoRequest {
     const SCHEMA: &'static str = "UndoRequest";
     const FORM: &'static str = r#"{"to": NUMBER}, where `to` may be left out"#;
+}
+
+impl RequestForm for RunAgentInput {
+    const SCHEMA: &'static str = "RunAgentInput";
+    const FORM: &'static str = "AG-UI's `RunAgentInput`, of which `threadId` and `runId` must be there";
+}
+
+impl RequestForm for ChatRequest {
+    const SCHEMA: &'static str = "ChatRequest";
+    const FORM: &'static str = "what `useChat` of the AI SDK sends, of which `id` must be there";
 }
 
 impl RequestForm for MessagesRequest {

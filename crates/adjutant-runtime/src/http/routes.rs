@@ -28,7 +28,7 @@ use super::{
     guard::{self, Keys},
     news,
     report::AgentReport,
-    sse,
+    sse, streams,
 };
 use crate::{
     Error, ErrorKind, Prompter, Status,
@@ -156,6 +156,7 @@ pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<
         .route(&at("/tree"), get(tree))
         .route(&at("/diff"), get(diff))
         .route(&at("/explain"), get(explain))
+        .route(&at("/run"), get(run))
         .route(&at("/request"), get(request))
         .route(&at("/context"), get(context))
         .route(&at("/fleet"), get(fleet))
@@ -163,6 +164,10 @@ pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<
         .route(&at("/sessions"), get(sessions).delete(delete))
         .route(&at("/sessions/{name}/messages"), get(messages_of))
         .route(&at("/messages"), get(messages))
+        .route(&at("/ag-ui"), post(streams::ag_ui))
+        .route(&at("/ag-ui/connect"), post(streams::ag_ui_again))
+        .route(&at("/ai-sdk"), post(streams::ai_sdk))
+        .route(&at("/ai-sdk/{name}/stream"), get(streams::ai_sdk_again))
 }
 
 /// Adds what every server has: the description, the guard, errors in JSON.
@@ -296,8 +301,8 @@ struct Page {
 
 /// The session that a path names.
 #[derive(Debug, Deserialize)]
-struct OfSession {
-    name: Arc<str>,
+pub(super) struct OfSession {
+    pub(super) name: Arc<str>,
 }
 
 async fn messages_of(
@@ -386,6 +391,10 @@ async fn diff(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
 
 async fn explain(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
     looked(whom, query, |_| Some(Look::Explain)).await
+}
+
+async fn run(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
+    looked(whom, query, |_| Some(Look::Run)).await
 }
 
 async fn request(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
@@ -488,7 +497,7 @@ pub(crate) fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> 
 }
 
 /// Reads the content of a request, as JSON.
-async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if !media.eq_ignore_ascii_case("application/json") {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use adjutant_agent::EventKind;
 use futures_util::{StreamExt, stream};
 use tokio::time::sleep;
 
@@ -50,5 +51,18 @@ pub(crate) fn follow(
                 },
             }
         }
+    }))
+}
+
+/// The events up to the next end or wait of a run of the first agent.
+pub(crate) fn until_end(events: EventStream) -> EventStream {
+    Box::pin(stream::unfold(Some(events), |events| async move {
+        let mut events = events?;
+        let event = events.next().await?;
+        let is_end = event.as_ref().map_or(true, |event| {
+            let ends = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+            ends && event.who.depth == 0
+        });
+        Some((event, (!is_end).then_some(events)))
     }))
 }

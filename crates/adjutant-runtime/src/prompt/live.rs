@@ -168,7 +168,7 @@ impl LocalPrompter {
     pub(super) fn looked<'a>(&'a self, name: &'a Arc<str>, look: &'a Look) -> BoxFuture<'a, Result<Value, Error>> {
         Box::pin(async move {
             let asked = self.asked();
-            let mut told = look::look(&asked.sessions, asked.due.as_ref(), name, look).await?;
+            let mut told = look::look(&asked.sessions, &asked.glances, asked.due.as_ref(), name, look).await?;
             if !matches!(look, Look::Explain | Look::Request { .. }) {
                 return Ok(told);
             }

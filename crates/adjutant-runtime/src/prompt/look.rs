@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, ResumeItem, Seq, Sessions, Work};
+use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, Record, ResumeItem, Seq, Sessions, Work};
 use adjutant_llm::{Request, ToolName};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::{session, shown_request, told};
+use super::{Glances, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
 /// The largest number of sessions of workers that are told, and of those that are looked at for them.
 const MAX_TOLD: usize = 100;
 const MAX_LOOKED: usize = 10_000;
+/// The number of records at the end of a log in which the beginning of a run is looked for first.
+const TAIL: u64 = 256;
 
 /// A look into a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub enum Look {
         /// The number of requests, 1 to 1,000; 50 without it.
         limit: Option<u32>,
     },
+    /// Where it stands, and where its newest run began.
+    Run,
     /// What is due among all sessions, and who works; no session is named.
     Fleet,
 }
@@ -54,6 +59,7 @@ impl Look {
                 let limit = limit.map(|limit| ("limit", limit.to_string()));
                 ("/context", [("after", after.to_string())].into_iter().chain(limit).collect())
             }
+            Self::Run => ("/run", Vec::new()),
             Self::Fleet => ("/fleet", Vec::new()),
         }
     }
@@ -62,6 +68,7 @@ impl Look {
 /// Looks into a session of a journal.
 pub(super) async fn look(
     sessions: &Sessions,
+    glances: &Glances,
     due: Option<&Arc<dyn DueWork>>,
     name: &str,
     look: &Look,
@@ -71,8 +78,17 @@ pub(super) async fn look(
         return fleet(&**due).await;
     }
     let log = session::check(name)?;
-    sessions.journal().info(&log).await.map_err(told::of_journal)?;
+    let info = sessions.journal().info(&log).await.map_err(told::of_journal)?;
     Ok(match look {
+        Look::Run => {
+            let began = began(sessions, &info).await?;
+            let stands = glances.at(sessions, info, &mut 0).await?;
+            let mut told = json!({"state": stands.state, "head": stands.records});
+            if let Some(began) = began {
+                told["began"] = json!(began);
+            }
+            told
+        }
         Look::Tree => json!(sessions.tree(&log).await.map_err(told::of_journal)?),
         Look::Diff { with } => {
             let with = session::check(with)?;
@@ -90,6 +106,31 @@ pub(super) async fn look(
         }
         Look::Fleet => Value::Null,
     })
+}
+
+/// The record that the newest run of the first agent began with. The log is read back to it and no further.
+async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error> {
+    let journal = sessions.journal();
+    let first = journal.read(&info.log, Seq(0)).next().await.transpose().map_err(told::of_journal)?;
+    let Some(first) = first else { return Ok(None) };
+    let mut most = TAIL;
+    loop {
+        let after = Seq(info.head.0.saturating_sub(most));
+        let (mut found, mut records) = (None, journal.read(&info.log, after));
+        while let Some(stamped) = records.next().await {
+            let stamped = stamped.map_err(told::of_journal)?;
+            if stamped.seq > info.head {
+                break;
+            }
+            if stamped.thread == first.thread && matches!(stamped.record, Record::Began { .. }) {
+                found = Some(stamped.seq);
+            }
+        }
+        if found.is_some() || after == Seq(0) {
+            return Ok(found);
+        }
+        most = most.saturating_mul(4);
+    }
 }
 
 /// Adds to the tools of a request what they are, as far as they are the same today.

@@ -135,19 +135,7 @@ impl StoredPrompter {
     async fn until_end(&self, name: &Arc<str>, after: Seq) -> Result<EventStream, Error> {
         let events = self.attach(Some(name), Some(after.0)).await?;
         let me: Arc<dyn Prompter> = Arc::new(self.clone());
-        let events = following::follow(me, Some(Arc::clone(name)), (events, after.0));
-        Ok(Box::pin(stream::unfold(Some(events), |events| async move {
-            let mut events = events?;
-            let event = events.next().await?;
-            let is_end = match &event {
-                Ok(event) => {
-                    let ends = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
-                    ends && event.who.depth == 0
-                }
-                Err(_) => true,
-            };
-            Some((event, (!is_end).then_some(events)))
-        })))
+        Ok(following::until_end(following::follow(me, Some(Arc::clone(name)), (events, after.0))))
     }
 
     fn waiting(info: &LogInfo, pauses: Vec<Arc<Pause>>) -> impl Iterator<Item = WaitingPause> {
@@ -314,7 +302,8 @@ impl Prompter for StoredPrompter {
     }
 
     async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
-        look::look(&self.0.sessions, self.0.due.as_ref(), session.unwrap_or_default(), &look).await
+        let Stored { sessions, glances, due, .. } = &*self.0;
+        look::look(sessions, glances, due.as_ref(), session.unwrap_or_default(), &look).await
     }
 
     async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error> {

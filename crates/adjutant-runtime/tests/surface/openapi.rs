@@ -63,6 +63,12 @@ impl Described {
         let status = answer.status;
         let said = format!("{place}/responses/{status}/content");
         if answer.head.contains("text/event-stream") {
+            let unnamed = answer.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
+            if !answer.body.contains("event: ") {
+                let unnamed = unnamed.map(|data| serde_json::from_str::<Value>(data).expect("it is JSON"));
+                let last = unnamed.inspect(|data| self.fits(&format!("{said}/text~1event-stream/schema"), data)).last();
+                return last.map(|it| it["type"].clone()).unwrap_or_default();
+            }
             let schema = if simple {
                 "/components/schemas/SimpleEvent".to_owned()
             } else {
@@ -158,6 +164,8 @@ async fn requests_and_answers_fit_their_schemas() {
         Script::new().call("delete", json!({"what": "it"})),
         Script::new().text("Done."),
         Script::new().text(r#"{"name": "Ada"}"#),
+        Script::new().text("Yes."),
+        Script::new().text("Yes."),
     ];
     let stage = stage(Over::Http, scripts).await;
     let on = async |method: &str, route: &str, body: Option<Value>| {
@@ -198,6 +206,7 @@ async fn requests_and_answers_fit_their_schemas() {
         of_a("/v1/tree", ""),
         of_a("/v1/diff", "&with=b"),
         of_a("/v1/explain", ""),
+        of_a("/v1/run", ""),
         of_a("/v1/request", "&seq=1"),
         of_a("/v1/context", "&limit=1"),
         of_a("/v1/request", "&seq=1000"),
@@ -210,6 +219,11 @@ async fn requests_and_answers_fit_their_schemas() {
     let fork = Some(json!({"to": "e", "at": 2}));
     described.exchange(&stage, "POST", "/v1/fork", "/v1/fork?session=a", fork).await;
     described.exchange(&stage, "DELETE", "/v1/sessions", "/v1/sessions?session=e", None).await;
+    let input = json!({"threadId": "f", "runId": "r", "messages": [{"role": "user", "content": "Go."}], "tools": []});
+    assert_eq!(on("POST", "/v1/ag-ui", Some(input.clone())).await, json!("RUN_FINISHED"));
+    assert_eq!(on("POST", "/v1/ag-ui/connect", Some(input)).await, json!("RUN_FINISHED"));
+    let said = json!([{"role": "user", "parts": [{"type": "text", "text": "Go."}]}]);
+    assert_eq!(on("POST", "/v1/ai-sdk", Some(json!({"id": "g", "messages": said}))).await, json!("finish"));
     stage.model.assert_done();
 }
 
@@ -218,7 +232,9 @@ async fn refusals_fit_their_schemas() {
     let described = described();
     let stage = stage(Over::Http, []).await;
     let bad = Some(json!({}));
-    for route in ["/v1/prompt", "/v1/prompt/stream", "/v1/resume", "/v1/object", "/v1/control", "/v1/fork"] {
+    let posts = ["prompt", "prompt/stream", "resume", "object", "control", "fork", "ag-ui", "ag-ui/connect", "ai-sdk"];
+    for route in posts.map(|it| format!("/v1/{it}")) {
+        let route = &*route;
         described.exchange(&stage, "POST", route, route, bad.clone()).await;
         let media = Asked { media: "text/plain", ..Asked::new("POST", route) };
         described.exchange_as(&stage, media, route, bad.clone()).await;

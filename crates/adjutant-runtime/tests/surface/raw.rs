@@ -42,7 +42,7 @@ impl<'a> Asked<'a> {
         Self { body: body.to_string(), ..self }
     }
 
-    fn text(&self, address: SocketAddr) -> String {
+    pub(crate) fn text(&self, address: SocketAddr) -> String {
         let host = self.host.clone().unwrap_or_else(|| address.to_string());
         let token = self.token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
         let Self { method, path, media, accept, body, .. } = self;
@@ -56,11 +56,18 @@ impl<'a> Asked<'a> {
 
 /// Asks, and reads until the other side has nothing more to say.
 pub(crate) async fn ask(stage: &Stage, asked: Asked<'_>) -> Answer {
+    ask_then(stage, asked, || ()).await
+}
+
+/// The same; something is done when the answer has begun.
+pub(crate) async fn ask_then(stage: &Stage, asked: Asked<'_>, then: impl FnOnce()) -> Answer {
     let address = stage.client.address();
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     // Who refuses a long request does not read all of it.
     let _ = stream.write_all(asked.text(address).as_bytes()).await;
     let mut bytes = Vec::new();
+    let _ = stream.read_buf(&mut bytes).await;
+    then();
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).expect("an answer is text");
     let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");

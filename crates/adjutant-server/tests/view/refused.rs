@@ -1,8 +1,8 @@
 //! Who may not ask: a table of requests and what becomes of each.
 
-use adjutant::llm::Script;
+use adjutant::{llm::Script, runtime::http::OPENAPI};
 use reqwest::{Method, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{Stage, stage};
 
@@ -97,11 +97,48 @@ async fn requests_are_refused_that_are_not_from_the_page_or_without_its_keys() {
 }
 
 #[tokio::test]
+async fn every_route_that_is_described_is_refused_without_its_keys_or_from_elsewhere() {
+    let stage = stage([], []).await;
+    let cookie = opened(&stage).await;
+    let cookie = cookie.split(';').next().expect("it has a value");
+    let document: Value = serde_json::from_str(OPENAPI).expect("it is JSON");
+    let mut count = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        let same = item["$ref"].as_str().and_then(|it| document.pointer(it.trim_start_matches('#')));
+        let is_open = ["/", "/app/{name}", "/v1/ready"].contains(&path.as_str());
+        let path = path.replace("{agent}", "store").replace("{name}", "talk");
+        for method in ["GET", "POST", "DELETE"] {
+            if same.unwrap_or(item).get(method.to_lowercase()).is_none() {
+                continue;
+            }
+            count += 1;
+            let is_safe = method == "GET";
+            for (header, value, status) in [
+                ("accept", "*/*", if is_open { None } else { Some(401) }),
+                ("authorization", "Bearer wrong", if is_open { None } else { Some(401) }),
+                ("cookie", cookie, if is_safe { None } else { Some(403) }),
+                ("host", "evil.example", Some(403)),
+                ("origin", "http://evil.example", Some(403)),
+            ] {
+                let Some(status) = status else { continue };
+                let asked = stage.http.request(method.parse().expect("a method"), format!("{}{path}", stage.base));
+                let asked = if status == 403 && header != "cookie" { asked.bearer_auth(&stage.token) } else { asked };
+                let answer = asked.header(header, value).json(&json!({})).send().await.expect("it answers");
+                assert_eq!(answer.status(), status, "{method} {path} {header}");
+            }
+        }
+    }
+    assert!(count >= 50, "{count} routes");
+}
+
+#[tokio::test]
 async fn export_holds_hostile_text_as_data_alone() {
     let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}<!--\u{1}";
     let stage = stage([], [Script::new().text(hostile)]).await;
-    stage.worker.session("bad".into()).run(hostile).await.expect("it ends");
-    let page = stage.ask(Method::GET, "/v1/agents/store/export?session=bad", None).await;
+    let name = "</script><img src=x onerror=alert(1)>\u{202e}";
+    stage.worker.session(name.into()).run(hostile).await.expect("it ends");
+    let path = "/v1/agents/store/export?session=%3C/script%3E%3Cimg%20src=x%20onerror=alert(1)%3E%E2%80%AE";
+    let page = stage.ask(Method::GET, path, None).await;
     let page = page.text().await.expect("it is text");
     assert!(!page.contains("<img") && !page.contains("alert(1)</script>"), "a text got out of its script");
     let (_, rest) = page.split_once(r#"id="exported">"#).expect("the events are there");
@@ -114,6 +151,6 @@ async fn export_holds_hostile_text_as_data_alone() {
         ["run_started", "entry_added", "turn_started", "reply_finished", "turn_finished", "run_finished"]
     );
     assert_eq!(data.pointer("/events/1/content/content/0/text"), Some(&json!(hostile)));
-    assert_eq!(data.pointer("/context/0/turn"), Some(&json!(1)));
+    assert_eq!((&data["session"], data.pointer("/context/0/turn")), (&json!(name), Some(&json!(1))));
     assert!(rest.contains(r#"import "page/app.js""#) && !page.contains("/app/"), "the page needs a server");
 }

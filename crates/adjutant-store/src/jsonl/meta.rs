@@ -65,7 +65,8 @@ impl Meta {
         info.updated_ms = self.created_ms.max(end.changed_ms);
         // Records that were cut off still belong to it.
         (info.head, info.bytes) = (Seq(end.seq.max(flushed)), end.bytes);
-        (info.is_owned, info.about) = (owner::is_owned(log)?, self.about);
+        info.owner = owner::now(log)?.map(|it| it.owner.into());
+        (info.is_owned, info.about) = (info.owner.is_some(), self.about);
         Ok(info)
     }
 }

@@ -16,7 +16,7 @@ use super::place::{LogFolder, failed, json, replace_json};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owned {
     pub(super) epoch: u64,
-    owner: String,
+    pub(super) owner: String,
     /// Given once: a log that was made anew counts its epochs from the beginning.
     token: u128,
 }
@@ -73,24 +73,21 @@ impl Owned {
     }
 }
 
-/// True if somebody has the log now.
-pub(super) fn is_owned(place: &LogFolder) -> Result<bool, JournalError> {
+/// Whoever has the log now.
+pub(super) fn now(place: &LogFolder) -> Result<Option<Owned>, JournalError> {
     loop {
-        let Some(owned) = Owned::read(place)? else { return Ok(false) };
+        let Some(owned) = Owned::read(place)? else { return Ok(None) };
         let is_alive = owned.is_alive(place)?;
         // If another owner has followed meanwhile, the answer about the earlier one says nothing.
         if is_alive || Owned::read(place)?.as_ref() == Some(&owned) {
-            return Ok(is_alive);
+            return Ok(is_alive.then_some(owned));
         }
     }
 }
 
 /// Fails if somebody has the log now.
 pub(super) fn needs_free(place: &LogFolder) -> Result<(), JournalError> {
-    match Owned::read(place)? {
-        Some(owned) if is_owned(place)? => Err(owned.refusal(place)),
-        _ => Ok(()),
-    }
+    now(place)?.map_or(Ok(()), |owned| Err(owned.refusal(place)))
 }
 
 /// The ownership before the one that is wished for; fails if its owner has the log still. Under the lock of the log.

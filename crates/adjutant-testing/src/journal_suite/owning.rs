@@ -86,9 +86,11 @@ pub(super) async fn epochs_grow(stage: &JournalStage<'_>) -> Verdict {
 
 pub(super) async fn owned_is_told(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let held = own(&*journal, &log, &Owner::default()).await?;
+    let owner = Owner::default();
+    let held = own(&*journal, &log, &owner).await?;
     for journal in [&journal, &stage.open().await] {
-        holds("a log that is owned says so", ok("info", journal.info(&log).await)?.is_owned)?;
+        let info = ok("info", journal.info(&log).await)?;
+        holds("a log that is owned says so, and by whom", info.is_owned && info.owner.as_ref() == Some(&owner.id))?;
     }
     drop(held);
     when_free("telling that a log is free", async || {

@@ -67,7 +67,7 @@ impl PostgresJournal {
             let (id, epoch) = (row.try_get(9)?, Epoch(unsigned(row, 10)?));
             let lease = Lease::new(&self.database, &info.log, id, epoch);
             let (seq, link) = (info.head, digest(row, 11)?);
-            let newest_post = PostNo(unsigned(row, 16)?);
+            let newest_post = PostNo(unsigned(row, 17)?);
             Ok(DueLog { info, newest_post, log: Box::new(PostgresLog::new(lease, seq, link)) })
         };
         rows.iter().map(due).collect()

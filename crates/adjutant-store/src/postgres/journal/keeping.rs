@@ -25,7 +25,7 @@ macro_rules! fields {
         concat!(
             "name, created_ms, updated_ms, seq, bytes, about, parent, parent_seq, ",
             $crate::postgres::journal::lease::is_owned!(),
-            ", logs.id, epoch, link, work, waits, until_ms, aside"
+            ", logs.id, epoch, link, work, waits, until_ms, aside, logs.owner"
         )
     };
 }
@@ -200,6 +200,9 @@ pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo
     info.head = Seq(unsigned(row, 3)?);
     info.bytes = unsigned(row, 4)?;
     info.is_owned = row.try_get(8)? && !leaving.contains(&(row.try_get(9)?, row.try_get(10)?));
+    if info.is_owned {
+        info.owner = Some(text(row, 16)?);
+    }
     info.work = Some(due::work(row, 12)?);
     info.about = about;
     Ok(info)

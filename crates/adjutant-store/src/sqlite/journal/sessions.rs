@@ -14,7 +14,7 @@ use super::{
 
 /// The columns that are read of a log.
 const COLUMNS: &str = "key, id, created_ms, updated_ms, head, bytes, epoch, instance, title, agent, parent, parent_seq, \
-                       (SELECT json_group_array(label) FROM labels WHERE log = key), work, waits, until_ms, aside";
+                       (SELECT json_group_array(label) FROM labels WHERE log = key), work, waits, until_ms, aside, owner";
 
 /// Returns the information about a log.
 pub(super) fn info(db: &Connection, owners: &Owners, log: &LogId) -> Result<LogInfo, Fault> {
@@ -91,6 +91,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
         Some(instance) => owners.is_alive(&instance, (key, epoch))?,
         None => false,
     };
+    info.owner = text(17)?.filter(|_| info.is_owned);
     info.work = Some(match (text(16)?, row.get::<_, i64>(13)?) {
         (Some(why), _) => Work::Aside { why },
         (None, 0) => Work::Idle,

@@ -1,0 +1,175 @@
+//! The streams of other people's pages, as routes: a run goes on whoever follows it, and what waits is answered.
+
+use adjutant_llm::{Gate, Script};
+use adjutant_runtime::prompt::MessagesRequest;
+use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+
+use crate::{
+    raw::{Answer, Asked, ask, ask_then},
+    stage::{Over, Stage, stage},
+};
+
+/// A protocol: its route, and how a page attaches to what goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    AgUi,
+    AiSdk,
+}
+
+impl Of {
+    fn path(self) -> &'static str {
+        if self == Self::AgUi { "/v1/ag-ui" } else { "/v1/ai-sdk" }
+    }
+
+    /// A request with one message, or with an answer in the form of the protocol.
+    fn asks(self, session: &str, said: Result<&str, Value>) -> Asked<'static> {
+        let body = match (self, said) {
+            (Self::AgUi, Ok(text)) => {
+                json!({"threadId": session, "runId": "r", "messages": [{"role": "user", "content": text}]})
+            }
+            (Self::AgUi, Err(it)) => {
+                let answer = json!({"interruptId": it["id"], "status": "resolved", "payload": {"approved": true}});
+                json!({"threadId": session, "runId": "r", "resume": [answer]})
+            }
+            (Self::AiSdk, Ok(text)) => {
+                let parts = json!([{"type": "text", "text": text}]);
+                json!({"id": session, "trigger": "submit-message", "messages": [{"role": "user", "parts": parts}]})
+            }
+            (Self::AiSdk, Err(it)) => {
+                let approval = json!({"id": it["approvalId"], "approved": true});
+                let part = json!({
+                    "type": "tool-delete", "state": "approval-responded", "toolCallId": it["toolCallId"],
+                    "approval": approval,
+                });
+                json!({"id": session, "messages": [{"role": "assistant", "id": "run-1", "parts": [part]}]})
+            }
+        };
+        Asked::new("POST", self.path()).json(body)
+    }
+
+    /// A request of a page that comes back to the session `talk`.
+    fn back(self) -> Asked<'static> {
+        match self {
+            Self::AgUi => Asked { path: "/v1/ag-ui/connect", ..self.asks("talk", Ok("Never read.")) },
+            Self::AiSdk => Asked::new("GET", "/v1/ai-sdk/talk/stream"),
+        }
+    }
+
+    /// What asks for something to be answered, if the frames end in that.
+    fn question(self, frames: &[Value]) -> Value {
+        match self {
+            Self::AgUi => frames.last().expect("an end")["outcome"]["interrupts"][0].clone(),
+            Self::AiSdk => {
+                frames.iter().find(|it| it["type"] == "tool-approval-request").cloned().unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// The contents of the frames, but for a mark behind the last one.
+fn told(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let data = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).expect("it is JSON")).collect()
+}
+
+fn text(frames: &[Value]) -> String {
+    let is_text = |it: &&Value| ["TEXT_MESSAGE_CONTENT", "text-delta"].iter().any(|name| it["type"] == *name);
+    frames.iter().filter(is_text).filter_map(|it| it["delta"].as_str()).collect()
+}
+
+async fn said(stage: &Stage, session: &str) -> Vec<String> {
+    let page = stage.prompter.messages(MessagesRequest::new().session(session)).await.expect("it is there");
+    page.messages.into_iter().map(|it| it.text).collect()
+}
+
+#[tokio::test]
+async fn run_goes_on_when_its_page_goes_away_and_is_told_whole_to_one_that_comes_back() {
+    for of in [Of::AgUi, Of::AiSdk] {
+        let gate = Gate::default();
+        let stage = stage(Over::Http, [Script::new().text("Hello there.").delta_chars(5).wait_at(1, &gate)]).await;
+        assert_eq!(ask(&stage, of.back()).await.status, if of == Of::AgUi { 404 } else { 204 });
+        let mut page = TcpStream::connect(stage.client.address()).await.expect("it listens");
+        let asked = of.asks("talk", Ok("Hi."));
+        page.write_all(asked.text(stage.client.address()).as_bytes()).await.expect("it is sent");
+        gate.reached().await;
+        drop(page);
+        assert_eq!(ask(&stage, of.asks("talk", Ok("Another."))).await.status, 409);
+        let answer = ask_then(&stage, of.back(), || gate.open()).await;
+        assert_eq!(text(&told(&answer)), "Hello there.", "{of:?}");
+        assert_eq!(said(&stage, "talk").await, ["Hi.", "Hello there."]);
+        stage.idle().await;
+        let late = ask(&stage, of.back()).await;
+        if of == Of::AgUi {
+            assert_eq!(text(&told(&late)), "Hello there.");
+        } else {
+            assert_eq!(late.status, 204);
+        }
+    }
+}
+
+#[tokio::test]
+async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
+    for of in [Of::AgUi, Of::AiSdk] {
+        let gate = Gate::default();
+        let asks = Script::new().call("delete", json!({"what": "it"}));
+        let stage = stage(Over::Http, [asks, Script::new().text("Done.").wait_at(0, &gate)]).await;
+        let waits = told(&ask(&stage, of.asks("talk", Ok("Delete it."))).await);
+        let question = of.question(&waits);
+        assert!(question.is_object(), "{of:?}: {waits:?}");
+        // A page that is loaded anew is asked as well.
+        assert_eq!(of.question(&told(&ask(&stage, of.back()).await)), question);
+        assert_eq!(ask(&stage, of.asks("talk", Ok("Another."))).await.status, 409);
+        let other = json!({"id": "0", "approvalId": "0", "toolCallId": "c1_0_0"});
+        assert_eq!(ask(&stage, of.asks("talk", Err(other))).await.status, 400);
+        let answered = ask(&stage, of.asks("talk", Err(question)));
+        let watched = async {
+            gate.reached().await;
+            told(&ask_then(&stage, of.back(), || gate.open()).await)
+        };
+        let (answered, whole) = tokio::join!(answered, watched);
+        let answered = told(&answered);
+        assert_eq!((text(&answered), text(&whole)), ("Done.".into(), "Done.".into()), "{of:?}");
+        let calls = |frames: &[Value]| {
+            let begun = ["TOOL_CALL_START", "tool-input-start"];
+            frames.iter().filter(|it| begun.iter().any(|name| it["type"] == *name)).count()
+        };
+        assert_eq!((calls(&answered), calls(&whole)), (0, 1), "{of:?}: {whole:?}");
+        assert_eq!(said(&stage, "talk").await, ["Delete it.", "it is deleted", "Done."]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_page_cannot_ask_for_is_told_to_it() {
+    let stage = stage(Over::Http, []).await;
+    let picture = json!([{"type": "image", "source": {"type": "data", "value": "AA", "mimeType": "image/png"}}]);
+    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"}]);
+    let of = |path: &'static str, body: Value| Asked::new("POST", path).json(body);
+    for (asked, status, why) in [
+        (of("/v1/ag-ui", json!({"threadId": "talk"})), 400, "AG-UI's `RunAgentInput`"),
+        (of("/v1/ai-sdk", json!({"messages": []})), 400, "what `useChat` of the AI SDK sends"),
+        (of("/v1/ag-ui", json!({"threadId": "talk", "runId": "r"})), 400, "neither a message nor an answer"),
+        (of("/v1/ag-ui", json!({"threadId": "a\nb", "runId": "r"})), 400, "a control character"),
+        (of("/v1/ag-ui/connect", json!({"threadId": "talk", "runId": "r"})), 404, "talk"),
+        (
+            of(
+                "/v1/ag-ui",
+                json!({"threadId": "talk", "runId": "r", "messages": [{"role": "user", "content": picture}]}),
+            ),
+            400,
+            "pictures and files are not taken",
+        ),
+        (
+            of("/v1/ai-sdk", json!({"id": "talk", "messages": [{"role": "user", "parts": file}]})),
+            400,
+            "pictures and files are not taken",
+        ),
+        (Asked { media: "text/plain", ..Of::AgUi.asks("talk", Ok("Hi.")) }, 415, "application/json"),
+        (Of::AiSdk.asks("talk", Ok(" ")), 400, "empty"),
+    ] {
+        let told = ask(&stage, asked).await;
+        assert!(told.status == status && told.body.contains(why), "{} {}", told.status, told.body);
+    }
+    assert_eq!(stage.model.requests().len(), 0);
+}
