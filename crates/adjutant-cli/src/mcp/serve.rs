@@ -25,20 +25,10 @@ const BESIDE: &str = ".adjutant";
 /// Serves a manifest until the client leaves, or for as long as this process runs.
 pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
-    let resolved = create::resolve(file, Overrides::default())?;
-    let command = format!("adjutant mcp serve {}", plain::word(&file.to_string_lossy()));
-    let store = TrustStore::of_user();
-    // Standard input is the client's: nobody is asked there.
-    let consent = Consent { store: &store, given: &args.trust, command, option: "--trust" };
-    consent.ask(&create::wants(&resolved)?)?;
-    consent::warn(&resolved.manifest);
+    let engine = engine(file, "mcp serve", &args.trust).await?;
+    let resolved = engine.resolved();
     let (name, description) = (resolved.manifest.name.clone(), resolved.manifest.description.clone());
-    let beside = std::path::absolute(file.parent().unwrap_or(Path::new("."))).unwrap_or_default();
-    let workspace = Workspace::at(beside.join(BESIDE));
-    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-    let key = workspace.state().join("mcp.key");
-    let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
-    let engine = engine.build().await.map_err(|error| of_runtime(&error))?;
+    let key = engine.workspace().state().join("mcp.key");
     let Lead::Agent(agent) = engine.lead(engine.default_session()).map_err(|error| of_runtime(&error))? else {
         let text = "agents that hand the conversation on cannot be served as one tool";
         return Err(Problem::new(Exit::Usage, text));
@@ -64,4 +54,23 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     tell(&format!("serves http://{address}/mcp; token: {token}"));
     host.serve_http(listener, HttpOptions::with_token(token)).await.map_err(failed)?;
     Ok(Exit::Finished)
+}
+
+/// The engine of a manifest for a client on standard input and output, by a command of this name.
+///
+/// # Errors
+/// `Usage` if the manifest is wrong, or nobody trusts what it wants.
+pub(crate) async fn engine(file: &Path, command: &str, given: &[String]) -> Result<Engine, Problem> {
+    let resolved = create::resolve(file, Overrides::default())?;
+    let command = format!("adjutant {command} {}", plain::word(&file.to_string_lossy()));
+    let store = TrustStore::of_user();
+    // Standard input is the client's: nobody is asked there.
+    let consent = Consent { store: &store, given, command, option: "--trust" };
+    consent.ask(&create::wants(&resolved)?)?;
+    consent::warn(&resolved.manifest);
+    let beside = std::path::absolute(file.parent().unwrap_or(Path::new("."))).unwrap_or_default();
+    let workspace = Workspace::at(beside.join(BESIDE));
+    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
+    engine.build().await.map_err(|error| of_runtime(&error))
 }

@@ -31,9 +31,9 @@ pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<St
     }
     let content = match (name, place(&input["path"])) {
         ("write_file", Some(path)) => Some(json!({"type": "diff", "path": path, "newText": input["content"]})),
-        ("edit_file", Some(path)) => Some(
-            json!({"type": "diff", "path": path, "oldText": input["old_text"], "newText": input["new_text"]}),
-        ),
+        ("edit_file", Some(path)) => {
+            Some(json!({"type": "diff", "path": path, "oldText": input["old_text"], "newText": input["new_text"]}))
+        }
         ("apply_patch", _) => input["patch"].as_str().map(|it| json!({"type": "content", "content": text_block(it)})),
         _ => None,
     };

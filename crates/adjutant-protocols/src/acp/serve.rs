@@ -111,7 +111,12 @@ impl Server<'_> {
         match (message["method"].as_str(), id) {
             (Some(method), Some(id)) => {
                 let done = self.request(method, params);
-                Some(async move { self.reply(id, done.unwrap_or_else(|fault| std::future::ready(Err(fault)).boxed()).await).await }.boxed())
+                Some(
+                    async move {
+                        self.reply(id, done.unwrap_or_else(|fault| std::future::ready(Err(fault)).boxed()).await).await
+                    }
+                    .boxed(),
+                )
             }
             (Some("session/cancel"), None) => {
                 let seat = params["sessionId"].as_str().and_then(|id| self.sessions().get(id).cloned());
