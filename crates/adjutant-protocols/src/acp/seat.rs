@@ -105,7 +105,7 @@ impl Seat {
             self.update(update).await;
         }
         if let EventKind::Paused { pause } = &event.kind {
-            self.shown.send_modify(|shown| drop(shown.insert(pause.id.clone())));
+            self.shown.send_modify(|shown| shown.extend([pause.id.clone()]));
         }
     }
 

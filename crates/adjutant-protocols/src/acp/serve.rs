@@ -99,12 +99,15 @@ impl Server<'_> {
     /// What is to be done about a line; what is done at once is done already.
     fn hear(&self, line: Result<Vec<u8>, Fault>) -> Option<BoxFuture<'_, ()>> {
         let read = line.and_then(|line| match line.trim_ascii() {
-            [] => Ok(Value::Null),
-            line => serde_json::from_slice(line).map_err(|error| Fault(Fault::PARSE, format!("no JSON: {error}"))),
+            [] => Ok(None),
+            line => match serde_json::from_slice(line) {
+                Ok(Value::Object(message)) => Ok(Some(Value::Object(message))),
+                Ok(_) => Err(Fault(Fault::REQUEST, "a message is an object".to_owned())),
+                Err(error) => Err(Fault(Fault::PARSE, format!("no JSON: {error}"))),
+            },
         });
         let mut message = match read {
-            Ok(Value::Null) => return None,
-            Ok(message) => message,
+            Ok(message) => message?,
             Err(fault) => return Some(self.reply(Value::Null, Err(fault)).boxed()),
         };
         let (id, params) = (message.get("id").cloned(), message["params"].take());
@@ -130,7 +133,7 @@ impl Server<'_> {
                 None
             }
             _ => {
-                let fault = Fault(Fault::REQUEST, "a message is an object with a method".to_owned());
+                let fault = Fault(Fault::REQUEST, "a message has a method, or answers".to_owned());
                 Some(self.reply(Value::Null, Err(fault)).boxed())
             }
         }
