@@ -44,13 +44,13 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
             Some(file) => {
                 let given = if how.taught.trust { vec![String::new()] } else { Vec::new() };
                 let engine = mcp::serve::engine(file, "acp", &given).await?;
-                serve(input, output, |wish| of_manifest(&engine, wish)).await
+                serve(input, output, |wish| told(of_manifest(&engine, wish))).await
             }
             None => {
                 let store = Store::open(&how.at).await?;
                 store.notice().iter().for_each(|line| tell(line));
                 let opened = Mutex::new(Vec::new());
-                let served = serve(input, output, |wish| of_folder(how, &store, &opened, wish)).await;
+                let served = serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
                 for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
                     store.settle(&name).await;
                 }
@@ -60,6 +60,11 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
         let failed = |error| Problem::new(Exit::Failed, "the editor cannot be heard").cause(&error);
         served.map(|()| Exit::Finished).map_err(failed)
     })
+}
+
+/// What is opened, or why it is not.
+async fn told(opened: impl Future<Output = Result<OpenSession, Problem>>) -> Result<OpenSession, String> {
+    opened.await.map_err(|problem| problem.to_string().trim_start_matches("error: ").trim_end().to_owned())
 }
 
 /// A session of the agent of `adjutant run`, in the folder that the editor has open.
