@@ -9,7 +9,7 @@ use std::{
 use adjutant::{
     Agent, CallContext, CancelBy, EventKind, Limits, ToolError,
     agent::{Caps, MemoryJournal, Spawn, Stopper},
-    llm::{Error, ErrorKind, Gate, Request, Script, ScriptedModel, Thinking},
+    llm::{Entry, Error, ErrorKind, Gate, Request, Script, ScriptedModel, Thinking},
     runtime::prompt::LocalPrompter,
     tool,
     tools::{Progress, ToolErrorKind, ToolSpec, external_tool},
@@ -147,6 +147,8 @@ pub fn model(name: &str) -> Option<ScriptedModel> {
         "question" => vec![call("greet"), done()],
         "call run by the page" => vec![call("locate"), done()],
         "agents below" => vec![Script::new().call("research", json!({"may_pay": false})), done()],
+        // What it says goes by what it was told: another process begins with its first script again.
+        "left while it asks" => vec![pays_once(), pays_once(), pays_once()],
         "approval below" => vec![Script::new().call("research", json!({"may_pay": true})), done()],
         _ => return None,
     }))
@@ -169,16 +171,31 @@ pub fn staying(name: &str) -> Option<LocalPrompter> {
     Some(LocalPrompter::new(agent(name)?, model, Arc::new(MemoryJournal::default())))
 }
 
+/// Lets a tool of a case go on when one of its events is seen.
+pub fn release(case: &str, kind: &EventKind) {
+    if let ("parallel tools finishing in reverse", EventKind::ToolFinished { name, .. }) = (case, kind)
+        && name.as_str() == "quick"
+    {
+        RELEASE.notify_one();
+    }
+}
+
 /// Does what belongs to a case when one of its events is seen.
 pub fn heed(name: &str, kind: &EventKind, stopper: &Stopper) {
+    release(name, kind);
     match (name, kind) {
-        ("parallel tools finishing in reverse", EventKind::ToolFinished { name, .. }) if name.as_str() == "quick" => {
-            RELEASE.notify_one();
-        }
         ("cancel in mid-stream", EventKind::TextDelta { .. }) => stopper.stop(CancelBy::User),
         ("cancel in mid-batch", EventKind::ToolStarted { call, .. }) if call.block == 2 => stopper.stop(CancelBy::User),
         _ => {}
     }
+}
+
+/// Pays, unless it has paid.
+fn pays_once() -> Script {
+    Script::from_fn(|request: &Request| match request.entries.iter().any(|entry| matches!(entry.entry, Entry::Turn(_))) {
+        false => Script::new().text("I pay.").call("pay", json!({"amount": 40})),
+        true => Script::new().text("All done."),
+    })
 }
 
 fn of(model: ScriptedModel) -> Agent {

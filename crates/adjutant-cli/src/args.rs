@@ -1,5 +1,6 @@
 //! The arguments of the command line.
 
+mod acp;
 pub(crate) mod agent;
 mod agents;
 mod board;
@@ -18,6 +19,7 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
+    acp::Acp,
     agents::{AgentChoice, Agents, BOARD, BOXES, CheckAgents, ListAgents},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
     fleet::{AnswerDue, Fleet, PostDue, Retry, StatusOfFleet, Worker},
@@ -78,6 +80,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Fleet(Fleet),
     View(ViewPage),
+    Acp(Acp),
     Trust(Trust),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]

@@ -1,7 +1,7 @@
 //! `adjutant mcp`: the servers of a directory and of the user, listed, added, removed, tried, signed in to; and a manifest served.
 
 mod change;
-mod serve;
+pub(crate) mod serve;
 
 use std::time::Duration;
 

@@ -176,7 +176,8 @@ pub(crate) fn new_name(root: &Path) -> LogId {
     let folder: String = folder.chars().filter(is_plain).take(40).collect();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let day = when::day(u64::try_from(now.as_millis()).unwrap_or_default());
-    // Agents have ids that were never given before.
+    // Agents have ids that were never given before; those of one minute begin alike.
     let id = Agent::new(adjutant::providers::offline::OfflineModel::new()).session_id().clone();
-    LogId::from(format!("{folder}-{day}-{}", id.0.get(..8).unwrap_or(&id.0)))
+    let own = id.0.len().checked_sub(8).and_then(|at| id.0.get(at..));
+    LogId::from(format!("{folder}-{day}-{}", own.unwrap_or(&id.0)))
 }

@@ -65,7 +65,13 @@ impl RunManifest {
     /// # Errors
     /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
-        let hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust)?;
+        Self::with(how, root, &[])
+    }
+
+    /// The same, with the servers that an editor names.
+    pub(crate) fn with(how: &How, root: &Path, servers: &[Value]) -> Result<Self, Problem> {
+        let mut hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust)?;
+        hands.told.extend(hands.servers.take_of_editor(servers, root)?);
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
         let skills_told = taught::told(&skills, &how.taught, root);

@@ -16,6 +16,7 @@ use adjutant::{
     },
     tools::{Identity, Toolbox, Toolset},
 };
+use serde_json::{Map, Value, json};
 
 use crate::{
     args::{BOARD, BOXES},
@@ -35,7 +36,7 @@ pub(crate) struct FoundServer {
     /// The name by which agents have it: another one if a toolbox is called so already.
     pub(crate) toolbox: Arc<str>,
     pub(crate) spec: ServerSpec,
-    /// Whose it is: `project` or `user`.
+    /// Whose it is: `project`, `user` or `editor`.
     pub(crate) scope: &'static str,
     /// How it is reached; none if nobody trusts it, or if something is missing.
     pub(crate) server: Option<McpServer>,
@@ -93,7 +94,7 @@ impl Servers {
         if file.servers.is_empty() {
             return Ok(());
         }
-        let is_trusted = scope == "user" || is_trusted(&file, trusting)?;
+        let is_trusted = scope != "project" || is_trusted(&file, trusting)?;
         if !is_trusted {
             let (count, hint) =
                 (file.servers.len(), format!("hint: `adjutant trust {}` lists what they want", plain::word(&shown)));
@@ -123,6 +124,31 @@ impl Servers {
             self.all.push(FoundServer { name, toolbox, spec, scope, server, why });
         }
         Ok(())
+    }
+
+    /// Takes the servers that an editor names, which its user set up there; gives what is wrong with them.
+    ///
+    /// # Errors
+    /// `Usage` if there are too many.
+    pub(crate) fn take_of_editor(&mut self, servers: &[Value], root: &Path) -> Result<Vec<String>, Problem> {
+        if servers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pairs = |list: &Value| -> Map<String, Value> {
+            let list = list.as_array().into_iter().flatten();
+            list.filter_map(|it| Some((it["name"].as_str()?.to_owned(), it["value"].clone()))).collect()
+        };
+        let server = |it: &Value| match it["type"].as_str() {
+            Some(kind) => json!({"type": kind, "url": it["url"], "headers": pairs(&it["headers"])}),
+            None => json!({"command": it["command"], "args": it["args"], "env": pairs(&it["env"])}),
+        };
+        let named: Map<String, Value> =
+            servers.iter().map(|it| (it["name"].as_str().unwrap_or_default().to_owned(), server(it))).collect();
+        let text = json!({"mcpServers": named}).to_string();
+        let file = McpFile::parse(&text, Path::new("the editor")).map_err(|error| Problem::of(Exit::Usage, &error))?;
+        let told = self.told.len();
+        self.take(file, "editor", root, Trusting::Before)?;
+        Ok(self.told.split_off(told))
     }
 
     /// Those that are used, by the names of their toolboxes.

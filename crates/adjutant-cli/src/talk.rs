@@ -299,7 +299,7 @@ impl<'a> Talk<'a> {
 
 /// # Errors
 /// `Usage` if another process works in the session, or if nobody knows what directory it is about.
-fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
+pub(crate) fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
     let name = plain::word(&info.log.0);
     if info.is_owned {
         let problem = Problem::new(Exit::Usage, format!("another process works in the session: {}", info.log));

@@ -24,7 +24,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+    #[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
     pub(crate) fn invalid(message: impl Into<Arc<str>>) -> Self {
         Self { kind: ErrorKind::Invalid, message: message.into(), source: None }
     }

@@ -20,7 +20,7 @@ pub use adjutant_mcp as mcp;
 pub use adjutant_orchestration as orchestration;
 #[cfg(feature = "otel")]
 pub use adjutant_otel as otel;
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
 pub use adjutant_protocols as protocols;
 #[cfg(feature = "providers")]
 pub use adjutant_providers as providers;

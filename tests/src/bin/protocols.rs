@@ -3,6 +3,8 @@
 //! It serves on a free port of loopback, whose address and whose cases it prints: `POST /ag-ui/{case}`, `POST /ai-sdk/{case}`.
 //! A session is named by the request; a case's agent begins anew in each. Beside them are agents that stay, one for each
 //! protocol and case, at routes of their own. It ends when its standard input does.
+//!
+//! With `acp CASE FOLDER` it is the agent of that case for an editor, on standard input and output, with its sessions there.
 
 use std::{
     collections::HashMap,
@@ -14,8 +16,13 @@ use std::{
 
 use adjutant::{
     Agent, Event, Running,
-    protocols::{self, ag_ui, ai_sdk},
+    protocols::{
+        self,
+        acp::{OpenSession, SessionWish, serve},
+        ag_ui, ai_sdk,
+    },
     runtime::{Prompter, control::ControlPlane},
+    store::JsonLines,
 };
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
@@ -35,6 +42,11 @@ type Agents = Arc<Mutex<HashMap<String, Agent>>>;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     sequences::hush_panics_of_tools();
+    if let [_, mode, case, folder] = &std::env::args().collect::<Vec<_>>()[..]
+        && mode == "acp"
+    {
+        return acp(case, folder).await;
+    }
     let routes = Router::new().route("/ag-ui/{case}", post(ag_ui)).route("/ai-sdk/{case}", post(ai_sdk));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let cases: Vec<_> = DRAWN.into_iter().chain(MORE).collect();
@@ -60,6 +72,22 @@ async fn staying<'a>(cases: &[&'a str]) -> Result<(ControlPlane, Vec<&'a str>), 
     }
     kept.dedup();
     Ok((ControlPlane::of(agents, 0).await?, kept))
+}
+
+async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
+    let journal = JsonLines::open(folder)?;
+    let open = |wish: SessionWish| {
+        let name = wish.session.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().as_str().into());
+        let agent = sequences::agent(case).map(|agent| agent.journal(journal.clone()).session(name));
+        if let Some(agent) = &agent {
+            let case = case.to_owned();
+            agent.log().on_event(move |event| sequences::release(&case, &event.kind));
+        }
+        std::future::ready(agent.map(OpenSession::new).ok_or("no case is called so"))
+    };
+    // Standard input may be held open by whoever looks on.
+    serve(tokio::io::stdin(), tokio::io::stdout(), open).await?;
+    std::process::exit(0)
 }
 
 async fn ag_ui(

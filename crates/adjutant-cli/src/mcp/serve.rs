@@ -30,19 +30,10 @@ const OWN: &str = ".adjutant";
 /// Serves a manifest until the client leaves, or for as long as this process runs.
 pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
-    let resolved = create::resolve(file, Overrides::default())?;
-    let command = format!("adjutant mcp serve {}", plain::word(&file.to_string_lossy()));
-    let store = TrustStore::of_user();
-    // Standard input is the client's: nobody is asked there.
-    let consent = Consent { store: &store, given: &args.trust, command, option: "--trust" };
-    consent.ask(&create::wants(&resolved)?)?;
-    consent::warn(&resolved.manifest);
+    let engine = engine(file, "mcp serve", &args.trust).await?;
+    let resolved = engine.resolved();
     let (name, description) = (resolved.manifest.name.clone(), resolved.manifest.description.clone());
-    let workspace = Workspace::at(kept(file)?);
-    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
-    let key = workspace.state().join("mcp.key");
-    let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
-    let engine = engine.build().await.map_err(|error| of_runtime(&error))?;
+    let key = engine.workspace().state().join("mcp.key");
     let Lead::Agent(agent) = engine.lead(engine.default_session()).map_err(|error| of_runtime(&error))? else {
         let text = "agents that hand the conversation on cannot be served as one tool";
         return Err(Problem::new(Exit::Usage, text));
@@ -77,4 +68,22 @@ fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
     let folder = folder.canonicalize().map_err(wrong)?;
     let below: PathBuf = folder.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     Ok(store::usual()?.with_file_name(SERVED).join(below).join(OWN))
+}
+
+/// The engine of a manifest for a client on standard input and output, by a command of this name.
+///
+/// # Errors
+/// `Usage` if the manifest is wrong, or nobody trusts what it wants.
+pub(crate) async fn engine(file: &Path, command: &str, given: &[String]) -> Result<Engine, Problem> {
+    let resolved = create::resolve(file, Overrides::default())?;
+    let command = format!("adjutant {command} {}", plain::word(&file.to_string_lossy()));
+    let store = TrustStore::of_user();
+    // Standard input is the client's: nobody is asked there.
+    let consent = Consent { store: &store, given, command, option: "--trust" };
+    consent.ask(&create::wants(&resolved)?)?;
+    consent::warn(&resolved.manifest);
+    let workspace = Workspace::at(kept(file)?);
+    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let engine = Engine::builder(resolved).workspace(workspace).credentials(credentials).trusted();
+    engine.build().await.map_err(|error| of_runtime(&error))
 }

@@ -1,0 +1,146 @@
+//! `adjutant acp`: the agent of a directory, or of a manifest, for an editor, on standard input and output.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant::{
+    Cancel,
+    agent::{LogId, Run, Seq},
+    protocols::acp::{OpenSession, SessionWish, serve},
+    runtime::{Engine, Lead},
+};
+use uuid::Uuid;
+
+use crate::{
+    args::{Acp, How},
+    chosen_model::{ChosenModel, Tape},
+    exit::Exit,
+    job::Job,
+    mcp, named, plain,
+    problem::Problem,
+    run,
+    run_manifest::RunManifest,
+    screen::{Chatter, Screen, tell},
+    store::{Store, StoredRun},
+    talk::{self, ask},
+    trouble,
+    work::work,
+};
+
+/// Serves an editor until it leaves.
+pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
+    let how = &args.how;
+    let shown = [("--json", how.json), ("--final", how.last), ("--show-thinking", how.show_thinking)];
+    let set = [("--root", how.root.is_some()), ("--schema", how.schema.is_some())];
+    if let Some((option, _)) = shown.into_iter().chain(set).find(|(_, is_said)| *is_said) {
+        let problem = Problem::new(Exit::Usage, format!("{option} is not for editors"));
+        return Err(problem.hint("the editor says what is worked on, and shows all of it"));
+    }
+    work(async {
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        let served = match &args.manifest {
+            Some(file) => {
+                let given = if how.taught.trust { vec![String::new()] } else { Vec::new() };
+                let engine = mcp::serve::engine(file, "acp", &given).await?;
+                serve(input, output, |wish| told(of_manifest(&engine, wish))).await
+            }
+            None => {
+                let store = Store::open(&how.at).await?;
+                store.notice().iter().for_each(|line| tell(line));
+                let opened = Mutex::new(Vec::new());
+                let served = serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
+                for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                    store.settle(&name).await;
+                }
+                served
+            }
+        };
+        let failed = |error| Problem::new(Exit::Failed, "the editor cannot be heard").cause(&error);
+        served.map(|()| Exit::Finished).map_err(failed)
+    })
+}
+
+/// What is opened, or why it is not.
+async fn told(opened: impl Future<Output = Result<OpenSession, Problem>>) -> Result<OpenSession, String> {
+    opened.await.map_err(|problem| problem.to_string().trim_start_matches("error: ").trim_end().to_owned())
+}
+
+/// A session of the agent of `adjutant run`, in the folder that the editor has open.
+async fn of_folder(
+    how: &How,
+    store: &Store,
+    opened: &Mutex<Vec<LogId>>,
+    wish: SessionWish,
+) -> Result<OpenSession, Problem> {
+    let (root, sessions) = (&wish.cwd, store.sessions());
+    let mut made = RunManifest::with(how, root, &wish.mcp_servers)?;
+    let mut model = made.model().map(str::to_owned);
+    let name = match &wish.session {
+        None => run::new_name(root),
+        Some(name) => {
+            let info = named::find(&sessions, &name.0).await?;
+            talk::must_be_free(&info)?;
+            must_be_of(named::directory(&info)?, root)?;
+            made = made.asking(named::asked(&info).map(str::to_owned))?;
+            let left = sessions.transcript(name, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
+            model = Run::config(&left).map(|config| config.model.to_string()).or(model);
+            name.clone()
+        }
+    };
+    let model = ChosenModel::new(how, model.as_deref(), Tape { record: None, played: None }).await?;
+    let screen = Screen::new(if how.quiet { Chatter::None } else { Chatter::Lines });
+    model.notices.iter().for_each(|line| screen.tell(line));
+    made.tell(&screen);
+    if wish.session.is_none() {
+        let about = run::about(root, &made)?;
+        sessions.create(&name, about).await.map_err(|error| trouble::of_session(&error, &name.0))?;
+    }
+    opened.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+    let kept = StoredRun { store: store.clone(), name };
+    let Job { agent, hands, .. } = Job::new(how, made, model, Cancel::new(), Some(store), Some(kept)).await?;
+    let (rules, again, hands) = (hands.rules.clone(), hands.rules.clone(), Arc::new(hands));
+    let resting = Arc::clone(&hands);
+    Ok(OpenSession::new(agent)
+        .mode("plan", "Plan", "Looks at files; all else is denied.")
+        .mode("ask", "Ask", "Looks at files, and asks before all else.")
+        .mode("edits", "Accept edits", "Changes files too, and asks before commands and addresses.")
+        .mode("all", "All", "Asks nothing; commands run in the sandbox.")
+        .on_mode(
+            move || rules.current_mode().to_string(),
+            move |mode| mode.parse().into_iter().for_each(|mode| again.set_mode(mode)),
+        )
+        .on_always(move |pause| {
+            let (answer, told) = ask::always(pause, &hands);
+            told.iter().for_each(|line| tell(line));
+            answer
+        })
+        .on_rest(move || resting.rest()))
+}
+
+fn must_be_of(directory: Option<&str>, root: &Path) -> Result<(), Problem> {
+    let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    match directory {
+        Some(directory) if Path::new(directory) != place => {
+            let text = format!("the session is about another directory: {}", plain::line(directory));
+            Err(Problem::new(Exit::Usage, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A session of the agent of a manifest.
+async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<OpenSession, Problem> {
+    if !wish.mcp_servers.is_empty() {
+        tell("mcp: warning: the servers of the editor are not used; the manifest names the agent's");
+    }
+    let name = match &wish.session {
+        Some(name) => named::find(&engine.sessions(), &name.0).await?.log,
+        None => Uuid::new_v4().to_string().as_str().into(),
+    };
+    match engine.lead(&name.0).map_err(|error| trouble::of_runtime(&error))? {
+        Lead::Agent(agent) => Ok(OpenSession::new(agent)),
+        _ => Err(Problem::new(Exit::Usage, "agents that hand the conversation on cannot be served to an editor")),
+    }
+}

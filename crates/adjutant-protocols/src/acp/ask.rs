@@ -1,0 +1,126 @@
+//! What a run waits for, as questions of the editor: a permission, a form, or a message that the next prompt answers.
+
+use std::sync::Arc;
+
+use adjutant_core::Pause;
+use adjutant_llm::ThreadId;
+use adjutant_tool::{Answer, AskKind};
+use serde_json::{Value, json};
+
+use super::{
+    encode,
+    link::Link,
+    open::{Always, OpenSession},
+};
+use crate::answer;
+
+/// How a pause is put.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// One of two: yes or no.
+    Permission,
+    /// One of these.
+    Choice(Vec<Value>),
+    /// Words of the user.
+    Text,
+}
+
+impl Way {
+    pub(super) fn of(pause: &Pause) -> Self {
+        match pause.ask.kind {
+            AskKind::Approval | AskKind::Authorisation => Self::Permission,
+            AskKind::Question => match pause.ask.schema["enum"].as_array() {
+                Some(options) if !options.is_empty() => Self::Choice(options.clone()),
+                _ => Self::Text,
+            },
+            _ => Self::Text,
+        }
+    }
+}
+
+/// What is asked, for people.
+pub(super) fn question(pause: &Pause) -> String {
+    let who = if pause.path.contains('/') { format!("{}: ", pause.path) } else { String::new() };
+    let refused = pause.refused.iter().map(|reason| format!("\nrefused before: {reason}"));
+    refused.fold(format!("{who}{}", pause.ask.prompt), |text, reason| text + &reason)
+}
+
+/// The one who asks the editor for a session.
+#[derive(Clone)]
+pub(super) struct Asker {
+    link: Arc<Link>,
+    session: String,
+    thread: ThreadId,
+    root: Arc<std::path::Path>,
+    always: Option<Arc<Always>>,
+    /// True if the editor shows forms.
+    has_forms: bool,
+}
+
+impl Asker {
+    pub(super) fn new(link: &Arc<Link>, open: &OpenSession, root: &std::path::Path, has_forms: bool) -> Self {
+        let (session, thread) = (open.agent.session_id().to_string(), open.agent.identity().thread.clone());
+        Self { link: Arc::clone(link), session, thread, root: root.into(), always: open.always.clone(), has_forms }
+    }
+
+    /// Asks; `None` if it must be asked otherwise, or nobody answered.
+    ///
+    /// Cancel: nothing is answered.
+    pub(super) async fn ask(&self, pause: &Pause) -> Option<Answer> {
+        match Way::of(pause) {
+            Way::Text if self.has_forms => self.form(pause).await,
+            Way::Text => None,
+            Way::Permission => self.permission(pause, &[]).await,
+            Way::Choice(values) => self.permission(pause, &values).await,
+        }
+    }
+
+    async fn permission(&self, pause: &Pause, values: &[Value]) -> Option<Answer> {
+        let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let mut options: Vec<Value> = (0..)
+            .zip(values)
+            .map(|(at, value)| {
+                let name = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                option(&format!("value-{at}"), &name, "allow_once")
+            })
+            .collect();
+        if values.is_empty() {
+            options.push(option("allow", "Allow", "allow_once"));
+        }
+        let always = self.always.as_ref().filter(|_| pause.ask.kind == AskKind::Approval);
+        options.extend(always.map(|_| option("always", "Always allow", "allow_always")));
+        let no = if values.is_empty() { "Reject" } else { "No answer" };
+        options.push(option("reject", no, "reject_once"));
+        let call = encode::of_pause(pause, &self.thread, &self.root);
+        let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
+        let answer = self.link.call("session/request_permission", params).await?;
+        match answer["outcome"]["optionId"].as_str()? {
+            "allow" if values.is_empty() => Some(Answer::approve()),
+            "always" => always.map(|always| always(pause)),
+            "reject" => Some(answer::declined(pause, "the user said no").answer),
+            other => values.get(other.strip_prefix("value-")?.parse::<usize>().ok()?).cloned().map(Answer::give),
+        }
+    }
+
+    async fn form(&self, pause: &Pause) -> Option<Answer> {
+        let schema = answer::schema(pause);
+        let is_object = schema["type"] == "object";
+        let shown = if schema.is_null() { json!({"type": "string"}) } else { schema.clone() };
+        let asked = match is_object {
+            true => schema,
+            false => json!({"type": "object", "properties": {"answer": shown}, "required": ["answer"]}),
+        };
+        let call = pause.call_id().map(|call| answer::call(&pause.thread, &self.thread, call));
+        let params = json!({
+            "mode": "form", "sessionId": self.session, "toolCallId": call, "message": question(pause),
+            "requestedSchema": asked,
+        });
+        let said = self.link.call("elicitation/create", params).await?;
+        let content = if is_object { &said["content"] } else { &said["content"]["answer"] };
+        match said["action"].as_str()? {
+            "accept" => Some(answer::given(pause, content).ok()?.answer),
+            "decline" => Some(answer::declined(pause, "the user gave no answer").answer),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Contents, both ways: what a prompt holds for the model, and what messages and results hold for the editor.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Content, Document, Image, Source, UserMessage};
+use serde_json::{Value, json};
+
+use super::link::Fault;
+
+/// The message of a prompt's blocks.
+pub(super) fn message(blocks: &Value) -> Result<UserMessage, Fault> {
+    let blocks = blocks.as_array().ok_or_else(|| Fault::params("a prompt is a list of blocks"))?;
+    Ok(blocks.iter().map(read).collect::<Result<Vec<_>, _>>()?.into())
+}
+
+fn read(block: &Value) -> Result<Content, Fault> {
+    let text = |value: &Value, what: &str| {
+        let text = value.as_str().map(Arc::<str>::from);
+        text.ok_or_else(|| Fault::params(format!("a block of a prompt without its {what}")))
+    };
+    match block["type"].as_str().unwrap_or_default() {
+        "text" => Ok(Content::Text { text: text(&block["text"], "text")? }),
+        "image" => {
+            let source = Source::Base64 { data: text(&block["data"], "data")? };
+            Ok(Content::Image(Image { media_type: text(&block["mimeType"], "mimeType")?, source }))
+        }
+        "resource_link" => {
+            let (name, uri) = (text(&block["name"], "name")?, text(&block["uri"], "uri")?);
+            Ok(Content::text(format!("[{name}]({uri})")))
+        }
+        "resource" => {
+            let resource = &block["resource"];
+            let uri = text(&resource["uri"], "uri")?;
+            if let Some(content) = resource["text"].as_str() {
+                return Ok(Content::text(format!("<resource uri=\"{uri}\">\n{content}\n</resource>")));
+            }
+            let source = Source::Base64 { data: text(&resource["blob"], "text or blob")? };
+            let media_type: Arc<str> = resource["mimeType"].as_str().unwrap_or("application/octet-stream").into();
+            Ok(match media_type.starts_with("image/") {
+                true => Content::Image(Image { media_type, source }),
+                false => Content::Document(Document { media_type, name: Some(uri), source }),
+            })
+        }
+        other => Err(Fault::params(format!("no block of a prompt is of this type here: {other:?}"))),
+    }
+}
+
+/// A content as a block for the editor.
+pub(super) fn block(content: &Content) -> Value {
+    let (kind, media_type, source) = match content {
+        Content::Text { text } => return text_block(text),
+        Content::Image(it) => ("image", &it.media_type, &it.source),
+        Content::Audio(it) => ("audio", &it.media_type, &it.source),
+        Content::Document(it) => ("document", &it.media_type, &it.source),
+        _ => return text_block("[a content of another kind]"),
+    };
+    match source {
+        Source::Url { url } => json!({"type": "resource_link", "name": kind, "uri": url, "mimeType": media_type}),
+        Source::Base64 { .. } if kind == "document" => text_block(&format!("[a document: {media_type}]")),
+        Source::Base64 { data } => json!({"type": kind, "data": data, "mimeType": media_type}),
+        _ => text_block(&format!("[{kind}: {media_type}]")),
+    }
+}
+
+pub(super) fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// Contents as those of a call.
+pub(super) fn of_call<'a>(contents: impl IntoIterator<Item = &'a Content>) -> Vec<Value> {
+    contents.into_iter().map(|content| json!({"type": "content", "content": block(content)})).collect()
+}

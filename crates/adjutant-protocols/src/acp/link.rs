@@ -1,0 +1,155 @@
+//! Lines of JSON-RPC, bounded: what the editor says, what it is told, and what it is asked.
+
+use std::{
+    collections::HashMap,
+    io, mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use adjutant_core::chain;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::{mpsc, oneshot},
+};
+
+/// The largest number of bytes of a line.
+const MAX_LINE: usize = 16 << 20;
+
+/// An answer that says why not: a code of JSON-RPC or of the protocol, and a text for people.
+#[derive(Debug)]
+pub(super) struct Fault(pub(super) i32, pub(super) String);
+
+impl Fault {
+    pub(super) const PARSE: i32 = -32700;
+    pub(super) const REQUEST: i32 = -32600;
+    pub(super) const METHOD: i32 = -32601;
+    pub(super) const PARAMS: i32 = -32602;
+    pub(super) const INTERNAL: i32 = -32603;
+    pub(super) const NOT_FOUND: i32 = -32002;
+
+    pub(super) fn params(message: impl Into<String>) -> Self {
+        Self(Self::PARAMS, message.into())
+    }
+
+    /// What went wrong here, with its causes.
+    pub(super) fn internal(error: &dyn std::error::Error) -> Self {
+        Self(Self::INTERNAL, chain(error))
+    }
+}
+
+/// The lines of an input.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    is_long: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input: BufReader::new(input), line: Vec::new(), is_long: false }
+    }
+
+    /// The next line; `None` at the end, and in the place of a line that is too long what is wrong with it.
+    ///
+    /// Cancel: nothing is lost.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, Fault>>> {
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            let is_over = chunk.is_empty();
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
+            self.is_long |= self.line.len() + part.len() > MAX_LINE;
+            if self.is_long {
+                self.line = Vec::new();
+            } else {
+                self.line.extend_from_slice(part);
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            if is_over && self.line.is_empty() && !self.is_long {
+                return Ok(None);
+            }
+            if is_over || end.is_some() {
+                let line = mem::take(&mut self.line);
+                let fault = || Fault(Fault::REQUEST, "a line has 16 MiB at most".to_owned());
+                return Ok(Some(if mem::take(&mut self.is_long) { Err(fault()) } else { Ok(line) }));
+            }
+        }
+    }
+}
+
+/// Writes messages until nobody has any more, or nobody reads them.
+pub(super) async fn write<W: AsyncWrite + Unpin>(mut said: mpsc::Receiver<Value>, mut output: W) -> io::Result<()> {
+    while let Some(message) = said.recv().await {
+        output.write_all(format!("{message}\n").as_bytes()).await?;
+        if said.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.flush().await
+}
+
+/// The way to the editor.
+#[derive(Debug)]
+pub(super) struct Link {
+    out: mpsc::Sender<Value>,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    last: u64,
+    waiting: HashMap<u64, oneshot::Sender<Option<Value>>>,
+}
+
+impl Link {
+    pub(super) fn new(out: mpsc::Sender<Value>) -> Self {
+        Self { out, asked: Mutex::default() }
+    }
+
+    /// Sends a message; waits while the editor does not read.
+    pub(super) async fn send(&self, mut message: Value) {
+        message["jsonrpc"] = "2.0".into();
+        // Without a reader there is soon nobody who sends.
+        let _ = self.out.send(message).await;
+    }
+
+    /// Sends what happens in a session.
+    pub(super) async fn update(&self, session: &str, update: Value) {
+        self.send(json!({"method": "session/update", "params": {"sessionId": session, "update": update}})).await;
+    }
+
+    /// Asks the editor; `None` if it does not know the method, or fails.
+    ///
+    /// Cancel: its answer is passed over.
+    pub(super) async fn call(&self, method: &str, params: Value) -> Option<Value> {
+        let (sender, answer) = oneshot::channel();
+        let id = {
+            let mut asked = self.asked();
+            asked.last += 1;
+            // Nobody waits any more for those whose run was stopped.
+            asked.waiting.retain(|_, waits| !waits.is_closed());
+            let id = asked.last;
+            asked.waiting.insert(id, sender);
+            id
+        };
+        self.send(json!({"id": id, "method": method, "params": params})).await;
+        answer.await.ok()?
+    }
+
+    /// Hears an answer; one to no question is passed over.
+    pub(super) fn answered(&self, mut answer: Value) {
+        let sender = answer["id"].as_u64().and_then(|id| self.asked().waiting.remove(&id));
+        let result = answer.get_mut("result").map(Value::take);
+        if let Some(sender) = sender {
+            // Whoever asked may have been stopped meanwhile.
+            let _ = sender.send(result);
+        }
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

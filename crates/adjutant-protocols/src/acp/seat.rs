@@ -1,0 +1,239 @@
+//! A session that an editor has open: one prompt at a time, its run, and what waits between two of them.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use adjutant_agent::{Agent, Running};
+use adjutant_core::{Answered, Event, EventKind, Failure, Limit, Outcome, Pause, PauseId, Seq};
+use adjutant_llm::{FinishReason, UserMessage};
+use adjutant_tool::Cancel;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{
+    ask::{self, Asker, Way},
+    content::text_block,
+    encode::Encoder,
+    link::{Fault, Link},
+    open::OpenSession,
+};
+use crate::answer;
+
+/// A session that is open.
+pub(super) struct Seat {
+    pub(super) id: String,
+    pub(super) open: OpenSession,
+    root: PathBuf,
+    agent: Agent,
+    link: Arc<Link>,
+    asker: Asker,
+    encoder: Mutex<Encoder>,
+    /// The pauses that were told.
+    shown: Arc<watch::Sender<HashSet<PauseId>>>,
+    /// The prompt at work, or the loading.
+    turn: Mutex<Option<Cancel>>,
+    /// Answers of prompts, until all that waits has one.
+    given: Mutex<Vec<Answered>>,
+}
+
+/// The one thing at a time that is done in a session.
+pub(super) struct Turn {
+    seat: Arc<Seat>,
+    cancel: Cancel,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *lock(&self.seat.turn) = None;
+        (self.seat.open.rest)();
+    }
+}
+
+/// A run that is left as it is when nobody follows it any more, so that it can be gone on with.
+struct Followed(Option<Running>);
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take().filter(|running| running.result().is_none()) {
+            running.detach().abort();
+        }
+    }
+}
+
+impl Seat {
+    pub(super) fn new(open: OpenSession, root: &Path, link: &Arc<Link>, has_forms: bool) -> Self {
+        let asker = Asker::new(link, &open, root, has_forms);
+        let (asks, shown) = (asker.clone(), Arc::new(watch::Sender::default()));
+        let waits = Arc::clone(&shown);
+        let agent = open.agent.clone().responder(move |_, pause| {
+            let (asker, mut shown) = (asks.clone(), waits.subscribe());
+            async move {
+                // The editor knows the call before it is asked about it.
+                shown.wait_for(|shown: &HashSet<PauseId>| shown.contains(&pause.id)).await.ok()?;
+                asker.ask(&pause).await
+            }
+        });
+        let id = open.agent.session_id().to_string();
+        let (encoder, turn, given) = (Mutex::new(Encoder::new(root)), Mutex::default(), Mutex::default());
+        let (root, link) = (root.to_owned(), Arc::clone(link));
+        Self { id, open, root, agent, link, asker, encoder, shown, turn, given }
+    }
+
+    /// Begins to do something in the session.
+    pub(super) fn begin(self: &Arc<Self>) -> Result<Turn, Fault> {
+        let mut turn = lock(&self.turn);
+        if turn.is_some() {
+            return Err(Fault(Fault::REQUEST, "the session is at work; cancel that first".to_owned()));
+        }
+        let cancel = Cancel::new();
+        *turn = Some(cancel.clone());
+        Ok(Turn { seat: Arc::clone(self), cancel })
+    }
+
+    /// Wishes that what is at work stops.
+    pub(super) fn cancel(&self) {
+        lock(&self.turn).iter().for_each(Cancel::cancel);
+    }
+
+    /// Tells what became of an event; and that it was told.
+    async fn tell(&self, event: &Event, updates: Vec<Value>) {
+        for update in updates {
+            self.update(update).await;
+        }
+        if let EventKind::Paused { pause } = &event.kind {
+            self.shown.send_modify(|shown| shown.extend([pause.id.clone()]));
+        }
+    }
+
+    async fn update(&self, update: Value) {
+        self.link.update(&self.id, update).await;
+    }
+
+    async fn say(&self, text: &str) {
+        self.update(json!({"sessionUpdate": "agent_message_chunk", "content": text_block(text)})).await;
+    }
+}
+
+impl Turn {
+    /// Takes the log over, so that what waits is known, and tells what it holds if that is wanted.
+    pub(super) async fn load(self, is_told: bool) -> Result<(), Fault> {
+        let seat = &self.seat;
+        seat.agent.log().open().await.map_err(|error| Fault::internal(&error))?;
+        *lock(&seat.encoder) = Encoder::new(&*seat.root);
+        let mut past = seat.agent.log().events_after(Seq(0));
+        while let Some(event) = past.next().await {
+            let event = event.map_err(|error| Fault::internal(&error))?;
+            let updates = lock(&seat.encoder).recall(&event);
+            seat.tell(&event, if is_told { updates } else { Vec::new() }).await;
+        }
+        if seat.agent.log().has_open_run() && !seat.agent.log().pauses().iter().any(is_text) {
+            seat.say("[the last run was left in its middle: your next message goes on with it]").await;
+        }
+        Ok(())
+    }
+
+    /// Runs on a prompt, or goes on with what was left; gives the reason why it stopped.
+    pub(super) async fn prompt(self, message: UserMessage) -> Result<&'static str, Fault> {
+        if message.is_empty() {
+            return Err(Fault::params("the prompt is empty"));
+        }
+        let log = self.seat.agent.log();
+        if !log.has_open_run() {
+            let run = self.seat.agent.run(vec![message]).cancel(self.cancel.clone());
+            return self.follow(run.stream()).await;
+        }
+        let pauses = log.pauses();
+        let mut texts = pauses.iter().filter(|pause| is_text(pause) && !self.is_given(pause));
+        if let Some(pause) = texts.next() {
+            match words(pause, &message.to_text()) {
+                Ok(answered) => lock(&self.seat.given).push(answered),
+                Err(why) => {
+                    self.seat.say(&format!("{why}\n\n{}", ask::question(pause))).await;
+                    return Ok("end_turn");
+                }
+            }
+            if let Some(next) = texts.next() {
+                self.seat.say(&ask::question(next)).await;
+                return Ok("end_turn");
+            }
+        } else {
+            // It is heard with the next request.
+            self.seat.agent.queue().steer(message).map_err(|error| Fault::internal(&error))?;
+        }
+        for pause in pauses.iter().filter(|pause| !is_text(pause) && !self.is_given(pause)) {
+            let asked = self.seat.asker.ask(pause);
+            let answer = tokio::select! {
+                answer = asked => answer,
+                () = self.cancel.cancelled() => {
+                    let ended = self.seat.agent.cancel_paused().await;
+                    return ended.map(|_| "cancelled").map_err(|error| Fault::internal(&error));
+                }
+            };
+            // It waits on.
+            let Some(answer) = answer else { return Ok("end_turn") };
+            lock(&self.seat.given).push(pause.answered(answer));
+        }
+        let given = std::mem::take(&mut *lock(&self.seat.given));
+        let run = self.seat.agent.resume(given).cancel(self.cancel.clone());
+        self.follow(run.stream()).await
+    }
+
+    fn is_given(&self, pause: &Pause) -> bool {
+        lock(&self.seat.given).iter().any(|given| given.pause == pause.id)
+    }
+
+    async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, Fault> {
+        let mut followed = Followed(Some(running.map_err(|error| Fault::internal(&error))?));
+        let Some(running) = &mut followed.0 else { return Ok("end_turn") };
+        while let Some(event) = running.next().await {
+            let updates = lock(&self.seat.encoder).tell(&event);
+            self.seat.tell(&event, updates).await;
+        }
+        match running.result() {
+            Some(Ok(result)) => self.stop(&result.outcome).await,
+            Some(Err(error)) => Err(Fault::internal(error)),
+            None => Ok("end_turn"),
+        }
+    }
+
+    /// The reason why a prompt is over, as editors know it.
+    async fn stop(&self, outcome: &Outcome) -> Result<&'static str, Fault> {
+        Ok(match outcome {
+            Outcome::Finished { reply, .. } => match reply.stop {
+                FinishReason::Length => "max_tokens",
+                FinishReason::Refused | FinishReason::Filtered => "refusal",
+                _ => "end_turn",
+            },
+            Outcome::Limit { limit: Limit::Turns | Limit::Requests } => "max_turn_requests",
+            Outcome::Limit { limit } => {
+                self.seat.say(&format!("[the run stopped at its limit: {limit}]")).await;
+                if *limit == Limit::Tokens { "max_tokens" } else { "max_turn_requests" }
+            }
+            Outcome::Cancelled { .. } => "cancelled",
+            Outcome::Failed { failure: Failure::Refused { .. } | Failure::Filtered { .. } } => "refusal",
+            Outcome::Failed { failure } => return Err(Fault(Fault::INTERNAL, failure.to_string())),
+            Outcome::Paused { .. } => "end_turn",
+        })
+    }
+}
+
+fn is_text(pause: &Arc<Pause>) -> bool {
+    matches!(Way::of(pause), Way::Text)
+}
+
+/// The answer that the words of a prompt are: a text, or else the JSON that it reads as.
+fn words(pause: &Pause, text: &str) -> Result<Answered, crate::Error> {
+    let text = text.trim();
+    answer::given(pause, &text.into()).or_else(|error| {
+        let value = serde_json::from_str::<Value>(text).map_err(|_| error)?;
+        answer::given(pause, &value)
+    })
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,258 @@
+//! The loop of a server: reads lines, performs what they ask for side by side, writes what happens.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    path::Path,
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use adjutant_core::LogId;
+use futures_util::{
+    FutureExt,
+    future::BoxFuture,
+    stream::{FuturesUnordered, StreamExt},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+};
+
+use super::{
+    content,
+    link::{Fault, Lines, Link, write},
+    open::{OpenSession, SessionWish},
+    seat::Seat,
+};
+
+/// The largest number of sessions that are open at a time.
+const MAX_SESSIONS: usize = 64;
+/// The number of requests at work from which on no more are read. More than there are sessions: answers are read, always.
+const MAX_WORK: usize = 256;
+/// The number of messages that wait to be written before whoever has more waits.
+const MAX_UNWRITTEN: usize = 64;
+
+/// Serves an editor until it leaves; `open` opens the sessions that it asks for.
+///
+/// Each line of at most 16 MiB is a message; what is wrong with one is its answer. 64 sessions may be open at a time.
+/// What a run waits for is asked in the editor. When the editor leaves, its runs are left as they are: whoever loads
+/// their sessions goes on with them.
+///
+/// Cancel: as when the editor leaves.
+///
+/// # Errors
+/// What `input` or `output` fails with; an editor that closes its end is no error.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub async fn serve<Opened, E>(
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin,
+    open: impl Fn(SessionWish) -> Opened + Send + Sync,
+) -> io::Result<()>
+where
+    Opened: Future<Output = Result<OpenSession, E>> + Send,
+    E: fmt::Display,
+{
+    let (sender, said) = mpsc::channel(MAX_UNWRITTEN);
+    let (sessions, is_met, has_forms) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+    let open = Box::new(move |wish| {
+        let opened = open(wish);
+        async move { opened.await.map_err(|error| Fault(Fault::INTERNAL, error.to_string())) }.boxed()
+    });
+    let server = Server { link: Arc::new(Link::new(sender)), open, sessions, is_met, has_forms };
+    let (mut lines, mut writing) = (Lines::new(input), pin!(write(said, output)));
+    let mut work = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            biased;
+            written = &mut writing => return match written {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+                _ => Ok(()),
+            },
+            Some(()) = work.next() => {}
+            line = lines.next(), if work.len() < MAX_WORK => match line? {
+                Some(line) => work.extend(server.hear(line)),
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+struct Server<'a> {
+    link: Arc<Link>,
+    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, Fault>> + Send + Sync + 'a>,
+    sessions: Mutex<HashMap<String, Arc<Seat>>>,
+    /// True once the editor said who it is.
+    is_met: AtomicBool,
+    has_forms: AtomicBool,
+}
+
+type Work<'a> = BoxFuture<'a, Result<Value, Fault>>;
+
+impl Server<'_> {
+    /// What is to be done about a line; what is done at once is done already.
+    fn hear(&self, line: Result<Vec<u8>, Fault>) -> Option<BoxFuture<'_, ()>> {
+        let read = line.and_then(|line| match line.trim_ascii() {
+            [] => Ok(None),
+            line => match serde_json::from_slice(line) {
+                Ok(Value::Object(message)) => Ok(Some(Value::Object(message))),
+                Ok(_) => Err(Fault(Fault::REQUEST, "a message is an object".to_owned())),
+                Err(error) => Err(Fault(Fault::PARSE, format!("no JSON: {error}"))),
+            },
+        });
+        let mut message = match read {
+            Ok(message) => message?,
+            Err(fault) => return Some(self.reply(Value::Null, Err(fault)).boxed()),
+        };
+        let (id, params) = (message.get("id").cloned(), message["params"].take());
+        match (message["method"].as_str(), id) {
+            (Some(method), Some(id)) => {
+                let done = self.request(method, params);
+                Some(
+                    async move {
+                        self.reply(id, done.unwrap_or_else(|fault| std::future::ready(Err(fault)).boxed()).await).await
+                    }
+                    .boxed(),
+                )
+            }
+            (Some("session/cancel"), None) => {
+                let seat = params["sessionId"].as_str().and_then(|id| self.sessions().get(id).cloned());
+                seat.iter().for_each(|seat| seat.cancel());
+                None
+            }
+            // Others may be passed over.
+            (Some(_), None) => None,
+            (None, Some(_)) if message.get("result").is_some() || message.get("error").is_some() => {
+                self.link.answered(message);
+                None
+            }
+            _ => {
+                let fault = Fault(Fault::REQUEST, "a message has a method, or answers".to_owned());
+                Some(self.reply(Value::Null, Err(fault)).boxed())
+            }
+        }
+    }
+
+    async fn reply(&self, id: Value, done: Result<Value, Fault>) {
+        self.link
+            .send(match done {
+                Ok(result) => json!({"id": id, "result": result}),
+                Err(Fault(code, message)) => json!({"id": id, "error": {"code": code, "message": message}}),
+            })
+            .await;
+    }
+
+    fn request(&self, method: &str, params: Value) -> Result<Work<'_>, Fault> {
+        if method == "initialize" {
+            return self.meet(&params).map(now);
+        }
+        if !self.is_met.load(Relaxed) {
+            return Err(Fault(Fault::REQUEST, "`initialize` comes first".to_owned()));
+        }
+        match method {
+            "authenticate" => Ok(now(json!({}))),
+            "session/new" => Ok(self.begin(params).boxed()),
+            "session/load" => Ok(self.load(params, true).boxed()),
+            "session/resume" => Ok(self.load(params, false).boxed()),
+            "session/prompt" => {
+                let (seat, message) = (self.seat(&params)?, content::message(&params["prompt"])?);
+                let turn = seat.begin()?;
+                Ok(async move { Ok(json!({"stopReason": turn.prompt(message).await?})) }.boxed())
+            }
+            "session/set_mode" => {
+                let (seat, mode) = (self.seat(&params)?, &params["modeId"]);
+                if !seat.open.modes.iter().any(|known| known["id"] == *mode) {
+                    return Err(Fault::params(format!("there is no such mode: {mode}")));
+                }
+                (seat.open.set_mode)(mode.as_str().unwrap_or_default());
+                Ok(now(json!({})))
+            }
+            "session/close" => {
+                let seat = self.seat(&params)?;
+                seat.cancel();
+                self.sessions().remove(&seat.id);
+                Ok(now(json!({})))
+            }
+            _ => Err(Fault(Fault::METHOD, format!("there is no such method here: {method}"))),
+        }
+    }
+
+    fn meet(&self, params: &Value) -> Result<Value, Fault> {
+        if !params["protocolVersion"].is_u64() {
+            return Err(Fault::params("`protocolVersion` is a number"));
+        }
+        self.is_met.store(true, Relaxed);
+        self.has_forms.store(params["clientCapabilities"]["elicitation"]["form"].is_object(), Relaxed);
+        Ok(json!({
+            "protocolVersion": 1,
+            "agentInfo": {"name": "adjutant", "title": "Adjutant", "version": env!("CARGO_PKG_VERSION")},
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "mcpCapabilities": {"http": true, "sse": false},
+                "sessionCapabilities": {"resume": {}, "close": {}},
+            },
+            "authMethods": [],
+        }))
+    }
+
+    async fn begin(&self, params: Value) -> Result<Value, Fault> {
+        let seat = self.seated(&params, None).await?;
+        let mut told = json!({"sessionId": seat.id});
+        if !seat.open.modes.is_empty() {
+            told["modes"] = seat.open.told();
+        }
+        Ok(told)
+    }
+
+    async fn load(&self, params: Value, is_told: bool) -> Result<Value, Fault> {
+        let id = params["sessionId"].as_str().ok_or_else(|| Fault::params("a session needs its `sessionId`"))?;
+        let known = self.sessions().get(id).cloned();
+        let seat = match known {
+            Some(seat) => seat,
+            None => self.seated(&params, Some(LogId::from(id))).await?,
+        };
+        if let Err(fault) = seat.begin()?.load(is_told).await {
+            self.sessions().remove(id);
+            return Err(fault);
+        }
+        Ok(if seat.open.modes.is_empty() { json!({}) } else { json!({"modes": seat.open.told()}) })
+    }
+
+    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, Fault> {
+        let cwd = params["cwd"].as_str().map(Path::new).filter(|cwd| cwd.is_absolute());
+        let cwd = cwd.ok_or_else(|| Fault::params("`cwd` is an absolute path"))?;
+        let servers = params["mcpServers"].as_array().cloned().unwrap_or_default();
+        let full = || Fault(Fault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
+        if self.sessions().len() >= MAX_SESSIONS {
+            return Err(full());
+        }
+        let open = (self.open)(SessionWish::new(session, cwd.to_owned(), servers)).await?;
+        let seat = Arc::new(Seat::new(open, cwd, &self.link, self.has_forms.load(Relaxed)));
+        let mut sessions = self.sessions();
+        if sessions.len() >= MAX_SESSIONS {
+            return Err(full());
+        }
+        Ok(Arc::clone(sessions.entry(seat.id.clone()).or_insert(seat)))
+    }
+
+    fn seat(&self, params: &Value) -> Result<Arc<Seat>, Fault> {
+        let id = params["sessionId"].as_str().unwrap_or_default();
+        let seat = self.sessions().get(id).cloned();
+        seat.ok_or_else(|| Fault(Fault::NOT_FOUND, format!("no session of this name is open: {id:?}")))
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Seat>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now<'a>(result: Value) -> Work<'a> {
+    std::future::ready(Ok(result)).boxed()
+}

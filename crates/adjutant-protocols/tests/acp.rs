@@ -1,0 +1,406 @@
+//! An editor that drives agents over a pipe in memory: what it says, and what it hears, line by line.
+
+use std::sync::{Arc, Mutex};
+
+use adjutant_agent::{Agent, MemoryJournal};
+use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel};
+use adjutant_protocols::acp::{OpenSession, SessionWish, serve};
+use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, tool_fn};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split},
+    task::JoinHandle,
+};
+
+/// What the sessions of a test share: their log, what their model says, and what was done.
+#[derive(Clone, Default)]
+struct Desk {
+    journal: MemoryJournal,
+    scripts: Arc<Mutex<Vec<Script>>>,
+    done: Arc<Mutex<Vec<String>>>,
+}
+
+impl Desk {
+    fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        Self { scripts: Arc::new(Mutex::new(scripts.into_iter().collect())), ..Self::default() }
+    }
+
+    fn note(&self, what: impl Into<String>) {
+        self.done.lock().expect("nobody panics").push(what.into());
+    }
+
+    fn done(&self) -> Vec<String> {
+        std::mem::take(&mut *self.done.lock().expect("nobody panics"))
+    }
+
+    /// The agent of a session: `pay` asks first, `ask` asks what its arguments say.
+    fn agent(&self) -> Agent {
+        let spec = |name: &str| ToolSpec::new(name.to_owned(), "A tool.", json!({"type": "object"}));
+        let desk = self.clone();
+        let pay = tool_fn(ToolSpec { approval: Approval::Always, ..spec("pay") }, move |_: Value, _: CallContext| {
+            desk.note("paid");
+            async { Ok(CallResult::ok("paid")) }
+        });
+        let ask = ToolSpec { replay: Replay::Resumable, ..spec("ask") };
+        let ask = tool_fn(ask, |args: Value, cx: CallContext| async move {
+            let Answer::Give { value } = cx.pause("k", Ask { schema: args, ..Ask::question("Which?") }).await? else {
+                return Err(ToolError::failed("no answer"));
+            };
+            Ok(CallResult::ok(value.to_string()))
+        });
+        let edit = tool_fn(spec("edit_file"), |_: Value, cx: CallContext| async move {
+            cx.note("plan", json!({"steps": [{"text": "Edit", "status": "done"}]})).await?;
+            Ok(CallResult::ok("edited"))
+        });
+        // Sessions that begin again go on with what their model has not said yet.
+        let scripts = Arc::clone(&self.scripts);
+        let next = move |request: &Request| {
+            let mut scripts = scripts.lock().expect("nobody panics");
+            assert!(!scripts.is_empty(), "nothing is left to say to {:?}", request.entries.iter().last());
+            scripts.remove(0)
+        };
+        let model = ScriptedModel::new((0..9).map(|_| Script::from_fn(next.clone())));
+        Agent::new(model).tool(pay).tool(ask).tool(edit).max_turns(3)
+    }
+}
+
+/// An editor, and the server behind the pipe.
+struct Editor {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    output: WriteHalf<DuplexStream>,
+    server: JoinHandle<std::io::Result<()>>,
+    asked: u32,
+}
+
+impl Editor {
+    fn of(desk: &Desk) -> Self {
+        let (near, far) = duplex(1 << 16);
+        let ((input, output), (far_input, far_output), desk) = (split(near), split(far), desk.clone());
+        let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
+            let agent = desk.agent().journal(desk.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
+            let (set, always) = (desk.clone(), desk.clone());
+            let open = OpenSession::new(agent).mode("plan", "Plan", "Looks.").mode("all", "All", "Does.");
+            let open = open.on_mode(|| "plan".into(), move |mode| set.note(mode)).on_always(move |_| {
+                always.note("always");
+                Answer::approve()
+            });
+            async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(open) } }
+        }));
+        Self { lines: BufReader::new(input).lines(), output, server, asked: 0 }
+    }
+
+    /// One that has its session open: a new one, or one that is loaded.
+    async fn open(desk: &Desk, method: &str, capabilities: Value) -> (Self, Vec<String>) {
+        let mut editor = Self::of(desk);
+        editor.ask("initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities})).await;
+        assert_eq!(editor.answer(&[]).await, ["ok"]);
+        editor.ask(method, json!({"sessionId": "s", "cwd": "/w", "mcpServers": []})).await;
+        let heard = editor.answer(&[]).await;
+        (editor, heard)
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.output.write_all(format!("{line}\n").as_bytes()).await.expect("the server reads");
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) {
+        self.asked += 1;
+        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}).to_string()).await;
+    }
+
+    /// Prompts, and gives what is heard until the answer.
+    async fn prompt(&mut self, text: &str, answers: &[&str]) -> Vec<String> {
+        let prompt = json!([{"type": "text", "text": text}]);
+        self.ask("session/prompt", json!({"sessionId": "s", "prompt": prompt})).await;
+        self.answer(answers).await
+    }
+
+    /// What is heard until the newest request is answered, in short; what is asked meanwhile has these answers. `cancel`
+    /// stops the prompt, `leave` leaves it.
+    async fn answer(&mut self, mut answers: &[&str]) -> Vec<String> {
+        let mut heard = Vec::new();
+        loop {
+            let line = self.lines.next_line().await.expect("the server writes").expect("a line");
+            let message: Value = serde_json::from_str(&line).expect("JSON");
+            heard.push(short(&message));
+            if message.get("method").is_none() {
+                return heard;
+            }
+            if message.get("id").is_none() {
+                continue;
+            }
+            let (answer, rest) = answers.split_first().expect("an answer");
+            answers = rest;
+            let result = match *answer {
+                "leave" => return heard,
+                "cancel" => {
+                    self.say(&json!({"method": "session/cancel", "params": {"sessionId": "s"}}).to_string()).await;
+                    json!({"outcome": {"outcome": "cancelled"}})
+                }
+                text if message["method"] == "elicitation/create" => {
+                    let value: Value = serde_json::from_str(text).expect("JSON");
+                    json!({"action": "accept", "content": {"answer": value}})
+                }
+                option => json!({"outcome": {"outcome": "selected", "optionId": option}}),
+            };
+            self.say(&json!({"id": message["id"], "result": result}).to_string()).await;
+        }
+    }
+
+    /// Leaves, and waits until the server has ended.
+    async fn leave(self) {
+        drop((self.output, self.lines));
+        self.server.await.expect("no panic").expect("an end is no error");
+    }
+}
+
+/// A message in a few words.
+fn short(message: &Value) -> String {
+    let part = |it: &Value| match it["type"].as_str() {
+        Some("diff") => format!(" {} {} -> {}", it["path"], it["oldText"], it["newText"]),
+        Some("content") => format!(" {}", it["content"]["text"].as_str().unwrap_or_default()),
+        _ => format!(" {}", it["text"].as_str().unwrap_or_default()),
+    };
+    let text = |it: &Value| it.as_array().map_or_else(|| part(it), |parts| parts.iter().map(part).collect());
+    let (params, update) = (&message["params"], &message["params"]["update"]);
+    if let Some(error) = message.get("error") {
+        return format!("error {} {}", error["code"], error["message"].as_str().unwrap_or_default());
+    }
+    match message["method"].as_str() {
+        None => message["result"]["stopReason"].as_str().unwrap_or("ok").to_owned(),
+        Some("session/update") => {
+            let (kind, status) = (update["sessionUpdate"].as_str().unwrap_or_default(), &update["status"]);
+            let id = update["toolCallId"].as_str().map(|id| format!(" {id}")).unwrap_or_default();
+            let status = status.as_str().map(|it| format!(" {it}")).unwrap_or_default();
+            let entries = update.get("entries").map(|it| format!(" {it}")).unwrap_or_default();
+            format!("{kind}{id}{status}{}{entries}", text(&update["content"])).trim_end().to_owned()
+        }
+        Some("session/request_permission") => {
+            let options: Vec<_> =
+                params["options"].as_array().into_iter().flatten().map(|it| &it["optionId"]).collect();
+            format!("? {}{} {}", params["toolCall"]["toolCallId"], text(&params["toolCall"]["content"]), json!(options))
+        }
+        Some(other) => format!("{other} {} {}", params["message"], params["requestedSchema"]),
+    }
+}
+
+fn pay() -> Script {
+    Script::new().call("pay", json!({}))
+}
+
+fn done() -> Script {
+    Script::new().text("Done.")
+}
+
+/// Lines of text, without what they are indented by.
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+const ASKED: &str = r#"
+    tool_call c1_0_0 pending
+    tool_call_update c1_0_0
+    ? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]
+    tool_call_update c1_0_0 in_progress"#;
+const PAID: &str = "
+    tool_call_update c1_0_0 completed paid
+    agent_message_chunk Done.
+    end_turn";
+
+#[tokio::test]
+async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
+    let none = || Script::new().call("none", json!({}));
+    let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
+    let options = json!({"enum": ["red", "blue"]});
+    let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
+    let table: [(Vec<Script>, &[&str], String, &[&str]); 8] = [
+        (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
+        (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
+        (
+            vec![pay(), done()],
+            &["reject"],
+            format!(
+                "{ASKED}
+                tool_call_update c1_0_0 failed not executed: a person refused the call: the user said no
+                agent_message_chunk Done.
+                end_turn"
+            ),
+            &[],
+        ),
+        (
+            vec![pay()],
+            &["cancel"],
+            format!(
+                "{ASKED}
+                tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
+                cancelled"
+            ),
+            &[],
+        ),
+        (
+            vec![Script::new().call("ask", options), done()],
+            &["value-1"],
+            r#"tool_call c1_0_0 pending
+            tool_call_update c1_0_0
+            tool_call_update c1_0_0 in_progress
+            ? "c1_0_0" Which? ["value-0","value-1","reject"]
+            tool_call_update c1_0_0 completed "blue"
+            agent_message_chunk Done.
+            end_turn"#
+                .into(),
+            &[],
+        ),
+        (
+            vec![Script::new().call("edit_file", edit), done()],
+            &[],
+            r#"tool_call c1_0_0 pending
+            tool_call_update c1_0_0 "/w/a" "x" -> "y"
+            tool_call_update c1_0_0 in_progress
+            plan  [{"content":"Edit","priority":"medium","status":"completed"}]
+            tool_call_update c1_0_0 completed
+            agent_message_chunk Done.
+            end_turn"#
+                .into(),
+            &[],
+        ),
+        (vec![none(), none(), none()], &[], "max_turn_requests".into(), &[]),
+        (vec![failing], &[], "error -32603 no such key".into(), &[]),
+    ];
+    for (row, (scripts, answers, expect, effects)) in table.into_iter().enumerate() {
+        let desk = Desk::new(scripts);
+        let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+        let heard = editor.prompt("Go.", answers).await;
+        let expect = lines(&expect);
+        // Of some the end alone is told.
+        let skipped = if expect.len() == 1 { heard.len() - 1 } else { 0 };
+        assert_eq!(heard[skipped..], expect, "row {row}");
+        assert_eq!(desk.done(), effects, "row {row}");
+        editor.leave().await;
+    }
+}
+
+#[tokio::test]
+async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_twice() {
+    let desk = Desk::new([pay(), Script::new().text("I go on.")]);
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    editor.prompt("Go.", &["leave"]).await;
+    editor.leave().await;
+    let left = "[the last run was left in its middle: your next message goes on with it]";
+    let told = format!(
+        "user_message_chunk Go.
+        tool_call c1_0_0 pending
+        tool_call_update c1_0_0
+        agent_message_chunk {left}
+        ok"
+    );
+    // Whoever does not answer is asked again.
+    for (answer, expect) in [("leave", ""), ("none", "end_turn")] {
+        let (mut editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
+        assert_eq!(heard, lines(&told));
+        let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
+        assert_eq!(editor.prompt("Go on.", &[answer]).await, lines(&format!("{asked}\n{expect}")));
+        editor.leave().await;
+    }
+    let (mut editor, heard) = Editor::open(&desk, "session/resume", json!({})).await;
+    assert_eq!(heard, lines(&format!("agent_message_chunk {left}\nok")));
+    let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
+    let ran = "tool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 completed paid";
+    let expect = format!("{asked}\n{ran}\nagent_message_chunk I go on.\nend_turn");
+    assert_eq!(editor.prompt("Go on.", &["allow"]).await, lines(&expect));
+    assert_eq!(desk.done(), ["paid"]);
+    // The message that it went on with was heard, and stands in the log.
+    editor.ask("session/load", json!({"sessionId": "s", "cwd": "/w", "mcpServers": []})).await;
+    let again = "user_message_chunk Go on.\nagent_message_chunk I go on.\nok";
+    assert!(editor.answer(&[]).await.ends_with(&lines(again)));
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
+    let ask = || Script::new().call("ask", json!({"type": "integer"}));
+    let begun = "tool_call c1_0_0 pending
+        tool_call_update c1_0_0
+        tool_call_update c1_0_0 in_progress
+        agent_message_chunk Which?";
+    let ended = "tool_call_update c1_0_0 completed 7\nagent_message_chunk Done.\nend_turn";
+    let desk = Desk::new([ask(), done()]);
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    assert_eq!(editor.prompt("Go.", &[]).await, lines(&format!("{begun}\nend_turn")));
+    let refused = editor.prompt("seven", &[]).await;
+    assert!(matches!(&refused[..], [why, end] if why.ends_with("Which?") && end == "end_turn"), "{refused:?}");
+    assert_eq!(editor.prompt(" 7 ", &[]).await, lines(ended));
+    editor.leave().await;
+
+    let desk = Desk::new([ask(), done()]);
+    let forms = json!({"elicitation": {"form": {}}});
+    let (mut editor, _) = Editor::open(&desk, "session/new", forms).await;
+    let form = r#"elicitation/create "Which?" {"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]}"#;
+    assert_eq!(editor.prompt("Go.", &["7"]).await, lines(&format!("{begun}\n{form}\n{ended}")));
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
+    let desk = Desk::new([Script::new().text("On and on").wait_at(1, &Gate::default()), done()]);
+    let mut editor = Editor::of(&desk);
+    editor.ask("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
+    assert_eq!(editor.answer(&[]).await, ["error -32600 `initialize` comes first"]);
+    editor.leave().await;
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    let prompt = |part: Value| json!({"method": "session/prompt", "params": {"sessionId": "s", "prompt": [part]}});
+    let open =
+        |method: &str, cwd: &str| json!({"method": method, "params": {"sessionId": "t", "cwd": cwd, "mcpServers": []}});
+    let table = [
+        (json!({"method": "session/fork", "params": {}}), "-32601"),
+        (open("session/new", "w"), "-32602"),
+        (open("session/new", "/nowhere"), "-32603"),
+        (json!({"method": "session/load", "params": {"cwd": "/w"}}), "-32602"),
+        (json!({"method": "session/set_mode", "params": {"sessionId": "s", "modeId": "none"}}), "-32602"),
+        (json!({"method": "session/prompt", "params": {"sessionId": "t", "prompt": []}}), "-32002"),
+        (json!({"method": "session/prompt", "params": {"sessionId": "s"}}), "-32602"),
+        (prompt(json!({"type": "text", "text": " "})), "-32602"),
+        (prompt(json!({"type": "audio", "data": "", "mimeType": "audio/wav"})), "-32602"),
+        (prompt(json!({"type": "resource", "resource": {"uri": "file:///a"}})), "-32602"),
+        (json!({"params": {}}), "-32600"),
+        (json!([]), "-32600"),
+        (json!("text"), "-32600"),
+    ];
+    for (mut message, code) in table {
+        if message["method"].is_string() {
+            message["id"] = "x".into();
+        }
+        editor.say(&message.to_string()).await;
+        let heard = editor.answer(&[]).await;
+        assert!(heard.len() == 1 && heard[0].starts_with(&format!("error {code} ")), "{message}: {heard:?}");
+    }
+    let deep = "[".repeat(1 << 20);
+    for (line, code) in [("{", "-32700"), ("\u{0}", "-32700"), (deep.as_str(), "-32700")] {
+        editor.say(line).await;
+        assert!(editor.answer(&[]).await[0].starts_with(&format!("error {code} ")));
+    }
+    let long = " ".repeat((16 << 20) + 1);
+    let (said, heard) = {
+        let Editor { lines, output, .. } = &mut editor;
+        let line = format!("{long}\n");
+        tokio::join!(async { output.write_all(line.as_bytes()).await }, lines.next_line())
+    };
+    assert!(said.is_ok() && heard.expect("a line").is_some_and(|line| line.contains("16 MiB at most")));
+    // What asks for nothing is passed over.
+    for line in ["", "{\"method\":\"$/other\"}", "{\"id\":99,\"result\":{}}", "{\"method\":\"session/cancel\"}"] {
+        editor.say(line).await;
+    }
+    editor.ask("session/set_mode", json!({"sessionId": "s", "modeId": "all"})).await;
+    assert_eq!((editor.answer(&[]).await, desk.done()), (vec!["ok".to_owned()], vec!["all".to_owned()]));
+
+    // One prompt at a time; a cancel ends it, and the next one runs.
+    editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;
+    editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;
+    let mut heard = [editor.lines.next_line().await, editor.lines.next_line().await]
+        .map(|line| short(&serde_json::from_str(&line.expect("it writes").expect("a line")).expect("JSON")));
+    heard.sort();
+    assert_eq!(heard, ["agent_message_chunk On and o", "error -32600 the session is at work; cancel that first"]);
+    editor.say("{\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}").await;
+    assert_eq!(editor.answer(&[]).await, ["cancelled"]);
+    assert_eq!(editor.prompt("Go.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
+    editor.leave().await;
+}
