@@ -3,11 +3,13 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "a2a")]
+pub mod a2a;
 #[cfg(feature = "ag-ui")]
 pub mod ag_ui;
 #[cfg(feature = "ai-sdk")]
 pub mod ai_sdk;
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 mod answer;
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 mod blocks;
