@@ -1,7 +1,8 @@
 //! Runs of every sequence over the streams of other people's pages, for those pages' own clients.
 //!
 //! It serves on a free port of loopback, whose address and whose cases it prints: `POST /ag-ui/{case}`, `POST /ai-sdk/{case}`.
-//! A session is named by the request; a case's agent begins anew in each. It ends when its standard input does.
+//! A session is named by the request; a case's agent begins anew in each. Over A2A, each case is an agent: `/a2a/{case}`, and
+//! its card below. It ends when its standard input does.
 
 use std::{
     collections::HashMap,
@@ -13,19 +14,23 @@ use std::{
 
 use adjutant::{
     Agent, Event, Running,
-    protocols::{self, ag_ui, ai_sdk},
+    agent::MemoryJournal,
+    protocols::{self, a2a, ag_ui, ai_sdk},
 };
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
     Json, Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
+
+/// The cases in which something is done while the run goes on, which nobody sees over A2A.
+const HEEDED: [&str; 2] = ["parallel tools finishing in reverse", "cancel in mid-batch"];
 
 /// The agents of sessions, each with what its model is going to say.
 type Agents = Arc<Mutex<HashMap<String, Agent>>>;
@@ -36,10 +41,32 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let routes = Router::new().route("/ag-ui/{case}", post(ag_ui)).route("/ai-sdk/{case}", post(ai_sdk));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let cases: Vec<_> = DRAWN.into_iter().chain(MORE).collect();
-    println!("{}", json!({"url": format!("http://{}", listener.local_addr()?), "cases": cases}));
+    let url = format!("http://{}", listener.local_addr()?);
+    let of_a2a: Vec<_> = cases.iter().filter(|case| !HEEDED.contains(case)).collect();
+    let routes = routes.merge(of_a2a.iter().fold(Router::new(), |routes, case| over_a2a(routes, &url, case)));
+    println!("{}", json!({"url": url, "cases": cases, "a2a": of_a2a}));
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     let served = axum::serve(listener, routes.with_state(Agents::default()));
     tokio::select! { _ = ended => std::process::exit(0), end = served => Ok(end?) }
+}
+
+/// An agent for callers that speak A2A.
+fn over_a2a(routes: Router<Agents>, url: &str, case: &str) -> Router<Agents> {
+    let Some(agent) = sequences::agent(case) else { return routes };
+    let below = format!("/a2a/{}", case.replace(' ', "%20"));
+    let desk = a2a::AgentDesk::new(agent.journal(MemoryJournal::default()));
+    let handler = a2a::Handler::new(desk, &a2a::AgentCard::new(case, "Does as its case says.", format!("{url}{below}")));
+    let card = handler.card().clone();
+    let asked = async move |headers: HeaderMap, body: Bytes| {
+        let version = headers.get("a2a-version").and_then(|version| version.to_str().ok());
+        match handler.handle(version, &body).await {
+            a2a::Reply::Json(told) => Json(told).into_response(),
+            a2a::Reply::Stream(frames) => {
+                (a2a::HEADERS, Body::from_stream(frames.map(Ok::<_, Infallible>))).into_response()
+            }
+        }
+    };
+    routes.route(&below, post(asked)).route(&format!("{below}/agent-card.json"), get(async move || Json(card)))
 }
 
 async fn ag_ui(

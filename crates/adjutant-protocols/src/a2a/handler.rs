@@ -77,7 +77,7 @@ impl Handler {
     ///
     /// Cancel: what was begun goes on, as it does when an answer that is a stream is dropped.
     pub async fn handle(&self, version: Option<&str>, body: &[u8]) -> Reply {
-        let request = match serde_json::from_slice::<Value>(body) {
+        let request = match adjutant_llm::json::from_slice(body) {
             Ok(request) => request,
             Err(error) => {
                 return Reply::Json(Failure::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
