@@ -10,7 +10,7 @@ mod read;
 mod task;
 mod wire;
 
-pub use card::{AgentCard, Skill};
+pub use card::{AgentCard, HEARS_ONCE, Skill};
 pub use desk::{AgentDesk, Desk, Events, Until, Wish};
 pub use handler::{Handler, Reply};
 pub use task::Tasks;

@@ -4,6 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+/// The extension of agents that hear a message once, however often it is sent with the same id.
+///
+/// Its name says where it is described.
+pub const HEARS_ONCE: &str = "https://github.com/adjutant-rs/adjutant/blob/main/docs/protocols.md#messages-that-are-heard-once";
+
 /// The description of an agent: what it is for, where it is reached, what it can do.
 ///
 /// It says that the agent streams, takes and gives text, and does not push updates.
@@ -62,7 +67,10 @@ impl AgentCard {
             "description": self.description,
             "supportedInterfaces": [{"url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
             "version": self.version,
-            "capabilities": {"streaming": true, "pushNotifications": false, "extendedAgentCard": false},
+            "capabilities": {
+                "streaming": true, "pushNotifications": false, "extendedAgentCard": false,
+                "extensions": [{"uri": HEARS_ONCE, "description": "A message is heard once.", "required": false}],
+            },
             "defaultInputModes": ["text/plain", "application/json", "image/*", "audio/*", "application/pdf"],
             "defaultOutputModes": ["text/plain", "application/json"],
             "skills": skills,
