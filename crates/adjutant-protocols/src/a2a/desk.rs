@@ -5,6 +5,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use adjutant_agent::{Agent, RunBuilder};
@@ -13,11 +14,14 @@ use adjutant_llm::Entry;
 use async_trait::async_trait;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
+use tokio::{sync::Notify, time::timeout};
 
 use crate::error::Error;
 
 /// The most runs that are at work at a time.
 const MAX_RUNS: usize = 192;
+/// The time in which a run that has ended lets go of its session.
+const LET_GO: Duration = Duration::from_secs(2);
 
 /// Events, or why there are no more of them.
 pub type Events = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
@@ -71,7 +75,15 @@ pub enum Wish {
 pub struct AgentDesk {
     agent: Agent,
     /// The sessions in which a run is at work, each with the agent that performs it.
-    at_work: Arc<Mutex<HashMap<LogId, Agent>>>,
+    at_work: Arc<AtWork>,
+}
+
+/// The sessions in which a run is at work.
+#[derive(Default)]
+struct AtWork {
+    agents: Mutex<HashMap<LogId, Agent>>,
+    /// Told when one of them is free.
+    freed: Notify,
 }
 
 impl AgentDesk {
@@ -81,11 +93,27 @@ impl AgentDesk {
     }
 
     fn at_work(&self) -> MutexGuard<'_, HashMap<LogId, Agent>> {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+        self.at_work.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a session whose run has ended, as its log says, or waits.
+    async fn take(&self, log: &LogId) -> Result<Place, Error> {
+        let freed = async {
+            loop {
+                let freed = self.at_work.freed.notified();
+                if !self.at_work().contains_key(log) {
+                    return;
+                }
+                freed.await;
+            }
+        };
+        // Its end is told a moment before it lets go; one that goes on refuses.
+        let _is_free = timeout(LET_GO, freed).await;
+        self.take_now(log)
     }
 
     /// Takes a session, if no run is at work in it, until the value is dropped.
-    fn take(&self, log: &LogId) -> Result<Place, Error> {
+    fn take_now(&self, log: &LogId) -> Result<Place, Error> {
         let mut at_work = self.at_work();
         if at_work.contains_key(log) {
             return Err(Error::stale("a run is at work in this conversation: wait for its end"));
@@ -118,7 +146,7 @@ impl AgentDesk {
     }
 
     async fn go_on(&self, log: &LogId) -> Result<(), Error> {
-        let Ok(place) = self.take(log) else { return Ok(()) };
+        let Ok(place) = self.take_now(log) else { return Ok(()) };
         // Whoever else has the log performs its run, or says why nobody can.
         if place.agent.log().open().await.is_err() {
             return Ok(());
@@ -132,11 +160,11 @@ impl AgentDesk {
     async fn stop(&self, log: &LogId) -> Result<(), Error> {
         let working = self.at_work().get(log).cloned();
         if let Some(agent) = working {
-            // One that has just ended cannot be stopped, and is not at work.
+            // One that has just ended or begun to wait is told so by its log.
             let _was_there = agent.abort();
             return Ok(());
         }
-        let place = self.take(log)?;
+        let place = self.take(log).await?;
         place.agent.log().open().await.map_err(told)?;
         place.agent.cancel_paused().await.map(drop).map_err(told)
     }
@@ -165,9 +193,9 @@ impl Desk for AgentDesk {
     async fn perform(&self, session: &str, wish: Wish) -> Result<(), Error> {
         let log = LogId::from(session);
         match wish {
-            Wish::Prompt(entries) => Self::begin(self.take(&log)?, |agent| agent.run(entries)).await,
+            Wish::Prompt(entries) => Self::begin(self.take(&log).await?, |agent| agent.run(entries)).await,
             Wish::Answers { answers, note } => {
-                let place = self.take(&log)?;
+                let place = self.take(&log).await?;
                 let post = Post::Message { lane: Lane::Steering, content: note };
                 place.agent.queue().post(post).await.map_err(told)?;
                 Self::begin(place, |agent| agent.resume(answers)).await
@@ -191,12 +219,14 @@ fn told(error: adjutant_core::Error) -> Error {
 struct Place {
     log: LogId,
     agent: Agent,
-    at_work: Arc<Mutex<HashMap<LogId, Agent>>>,
+    at_work: Arc<AtWork>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.log);
+        // The agent is dropped without the lock.
+        let _gone = self.at_work.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.log);
+        self.at_work.freed.notify_waiters();
     }
 }
 

@@ -101,7 +101,7 @@ impl Handler {
             "SendMessage" => {
                 let asked: SendMessage = read(params)?;
                 let options = asked.configuration.clone();
-                let task = self.send(asked).await?.task(options.return_immediately).await?;
+                let task = self.send(asked).await?.ended(options.return_immediately).await?;
                 json!({"task": shown(task, options.history_length)})
             }
             "SendStreamingMessage" => {
@@ -148,7 +148,7 @@ impl Handler {
         while let Some(event) = events.next().await {
             tasks.tell(&event?);
         }
-        if tasks.all().next_back().is_some_and(|task| task.status.state == TaskState::Working) {
+        if is_at_work(&tasks) {
             self.0.desk.perform(context, Wish::GoOn).await?;
         }
         Ok(tasks)
@@ -188,6 +188,10 @@ impl Handler {
         let is_begun = at.is_some();
         if !is_begun {
             let wish = match &*message.task_id {
+                "" if is_at_work(&tasks) => {
+                    let why = "a task of this conversation is at work: wait for its end";
+                    return Err(Failure::new(Code::UnsupportedOperation, why));
+                }
                 "" => Wish::Prompt(read::prompt(&message)?),
                 id => {
                     at = tasks.position(id);
@@ -217,7 +221,15 @@ impl Handler {
         }
         self.0.desk.perform(tasks.context(), Wish::Stop).await?;
         let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
-        Followed { tasks, events, message: None, at: Some(at), is_begun: true }.task(false).await
+        let mut followed = Followed { tasks, events, message: None, at: Some(at), is_begun: true };
+        let mut task = followed.ended(false).await?;
+        if task.status.state.waits() {
+            // It began to wait before it could stop.
+            self.0.desk.perform(followed.tasks.context(), Wish::Stop).await?;
+            followed.events = self.0.desk.events(followed.tasks.context(), followed.tasks.at(), Until::End).await?;
+            task = followed.ended(false).await?;
+        }
+        Ok(task)
     }
 
     /// A page of the tasks of a conversation, the newest first.
@@ -322,7 +334,7 @@ impl Followed {
     }
 
     /// The task when its run has ended or waits, or as soon as it has begun.
-    async fn task(mut self, at_once: bool) -> Result<Task, Failure> {
+    async fn ended(&mut self, at_once: bool) -> Result<Task, Failure> {
         while !(at_once && self.begun().is_some()) {
             match self.next().await {
                 Some(updates) => updates?,
@@ -343,6 +355,11 @@ fn check(version: Option<&str>) -> Result<(), Failure> {
     let version: String = version.chars().take(40).collect();
     let message = format!("version {version:?} is not spoken here; hint: the header A2A-Version is {VERSION}");
     Err(Failure::new(Code::VersionNotSupported, message))
+}
+
+/// True if the newest task is at work.
+fn is_at_work(tasks: &Tasks) -> bool {
+    tasks.all().next_back().is_some_and(|task| task.status.state == TaskState::Working)
 }
 
 fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {

@@ -3,11 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use adjutant_core::{Completion, Event, EventKind, Failure, Outcome, Pause, RunNo, RunResult, Seq};
-use adjutant_llm::{Custom, Entry, Reply, UserMessage};
+use adjutant_llm::{CallResult, Custom, Entry, Reply, Status, UserMessage};
 use adjutant_tool::AskKind;
 use serde_json::{Value, json};
 
-use super::wire::{Artifact, Message, Part, Role, Task, TaskState, TaskStatus, Update};
+use super::wire::{Artifact, Message, Part, Task, TaskState, TaskStatus, Update};
 use crate::answer;
 
 /// The kind of the entries that name the messages of callers.
@@ -125,6 +125,7 @@ impl Tasks {
                     // It stands in the history with what it answers.
                     Some(parts) if !self.seen.contains_key(&id) => {
                         let parts = serde_json::from_value(parts.clone()).unwrap_or_default();
+                        self.hear(&id);
                         self.note(Message::user(id, parts));
                     }
                     Some(_) => {}
@@ -132,10 +133,12 @@ impl Tasks {
                 }
             }
             Entry::User(message) if !is_queued => {
-                let id = self.named.take().unwrap_or_else(|| format!("u{}", event.seq.0));
                 if let Some(run) = self.begun.take() {
                     self.begin(run, event.at_ms, out);
                 }
+                let named = self.named.take();
+                named.iter().for_each(|id| self.hear(id));
+                let id = named.unwrap_or_else(|| format!("u{}", event.seq.0));
                 self.note(Message::user(id, parts(message)));
             }
             _ => {}
@@ -151,13 +154,17 @@ impl Tasks {
         self.speaks = false;
     }
 
-    /// A message of the newest task.
-    fn note(&mut self, message: Message) {
-        let Some(at) = self.all.len().checked_sub(1) else { return };
-        if message.role == Role::User {
-            self.seen.insert(message.message_id.clone(), at);
+    /// A message that a caller has named was for the newest task.
+    fn hear(&mut self, id: &str) {
+        if let Some(at) = self.all.len().checked_sub(1) {
+            self.seen.insert(id.to_owned(), at);
         }
-        let (context_id, task) = (self.context.to_string(), &mut self.all[at].task);
+    }
+
+    /// Something that was said in the newest task.
+    fn note(&mut self, message: Message) {
+        let Some(Kept { task, .. }) = self.all.last_mut() else { return };
+        let context_id = task.context_id.clone();
         let message = Message { context_id, task_id: task.id.clone(), ..message };
         if task.history.len() >= MAX_HISTORY {
             task.history.remove(0);
@@ -179,6 +186,8 @@ impl Tasks {
     fn ended(&mut self, event: &Event, result: &Arc<RunResult>, out: &mut Vec<Update>) {
         let (state, message) = match &result.outcome {
             Outcome::Paused { pauses } => (waiting(pauses), Some(pauses.iter().flat_map(|it| asked(it)).collect())),
+            // Whoever it was handed to goes on with it.
+            Outcome::Finished { why: Completion::Terminated, .. } if is_handed_over(result) => return,
             Outcome::Finished { why: Completion::Length, .. } => (TaskState::Completed, say("the answer was cut off")),
             Outcome::Finished { .. } => (TaskState::Completed, None),
             Outcome::Cancelled { by } => (TaskState::Canceled, say(&format!("cancelled by {by}"))),
@@ -252,6 +261,12 @@ fn id(context: &str, run: RunNo) -> String {
 pub(super) fn context_of(id: &str) -> Option<&str> {
     let (run, context) = id.split_once('.')?;
     run.parse::<u64>().is_ok().then_some(context)
+}
+
+/// True if the agent has handed the conversation over: the next one goes on without a prompt.
+fn is_handed_over(result: &RunResult) -> bool {
+    let hands_over = |result: &CallResult| result.status == Status::Ok && result.details["handoff"]["to"].is_string();
+    result.calls.iter().any(|call| hands_over(&call.result))
 }
 
 fn say(text: &str) -> Option<Vec<Part>> {
