@@ -1,12 +1,12 @@
 // Agents behind the Agent Client Protocol, driven by acpx. `cargo xtask protocols` runs it:
-// node acp.mjs <folder of node_modules> <program of `protocols`> <the line that it prints>. Exit code 1 if something is not as it should.
+// node acp.mjs <folder of node_modules> <what is served, as JSON> <program of `protocols`>. Exit code 1 if something is not as it should.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [packages, program, told] = process.argv.slice(2);
+const [packages, told, program] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${packages}/x.js`));
 const { createAcpRuntime, createRuntimeStore } = await import(pathToFileURL(require.resolve("acpx/runtime")));
 const MOST = 5;

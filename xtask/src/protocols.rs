@@ -9,26 +9,23 @@ use crate::{
 
 /// Tests are built with this program: by itself, with the features of fewer crates, every crate would be built once more.
 const PROGRAMS: &str = "test --workspace --locked --tests --no-run --quiet";
-const PACKAGES: &[(&str, &str)] = &[("@ag-ui/client", "1.0.0"), ("ai", "7.0.173"), ("acpx", "0.19.1")];
+const PACKAGES: &[(&str, &str)] =
+    &[("@ag-ui/client", "1.0.0"), ("ai", "7.0.173"), ("acpx", "0.19.1"), ("@a2a-js/sdk", "1.3.0")];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let npm = npm::install(&npm::folder("protocols"), PACKAGES)?;
     let program = cargo::built(PROGRAMS, "protocols")?;
     let (_server, told) = Server::start(&program)?;
-    let mut node = Command::new(&npm.node);
-    node.arg(cargo::root().join("tests/protocols.mjs")).arg(&npm.packages).arg(&told);
     println!("==> the clients of {PACKAGES:?}");
-    judged(node)?;
-    // An editor begins its agents itself.
-    let mut node = Command::new(&npm.node);
-    node.arg(cargo::root().join("tests/acp.mjs")).arg(&npm.packages).arg(&program).arg(&told);
-    judged(node)
-}
-
-fn judged(mut node: Command) -> Result<(), Failure> {
-    match node.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Step(format!("a client refuses what it is told: {status}"))),
-        Err(error) => Err(Failure::Step(format!("{}: {error}", node.get_program().display()))),
+    for judge in ["tests/protocols.mjs", "tests/a2a.mjs", "tests/acp.mjs"] {
+        let mut node = Command::new(&npm.node);
+        // An editor begins its agents itself.
+        node.arg(cargo::root().join(judge)).arg(&npm.packages).arg(&told).arg(&program);
+        match node.status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(Failure::Step(format!("{judge}: a client refuses what it is told: {status}"))),
+            Err(error) => return Err(Failure::Step(format!("{}: {error}", npm.node.display()))),
+        }
     }
+    Ok(())
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 use adjutant_core::Digest;
 use adjutant_core::{Answered, Pause};
-use adjutant_llm::{CallId, CallResult, ThreadId};
+use adjutant_llm::CallResult;
+#[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
+use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::{Answer, AskKind};
 use serde_json::{Value, json};
 
@@ -73,6 +75,7 @@ pub(crate) fn schema(pause: &Pause) -> Value {
 }
 
 /// A call as a page names it: those of agents below the first one carry their thread.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
     if thread == root { call.to_string() } else { format!("{thread}/{call}") }
 }

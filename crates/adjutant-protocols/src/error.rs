@@ -24,12 +24,17 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    #[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
+    /// An error of somebody who performs runs for others.
+    pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    #[cfg(any(feature = "a2a", feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
     pub(crate) fn invalid(message: impl Into<Arc<str>>) -> Self {
         Self { kind: ErrorKind::Invalid, message: message.into(), source: None }
     }
 
-    #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+    #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
     pub(crate) fn stale(message: impl Into<Arc<str>>) -> Self {
         Self { kind: ErrorKind::Stale, message: message.into(), source: None }
     }

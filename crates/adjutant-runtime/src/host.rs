@@ -137,7 +137,10 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
             Err(_) => HostFile::read(workspace).map_or(0, |former| former.address.port()),
         };
         prompter.go_on(workspace, engine.resolved().manifest.on_restart)?;
-        let server = Server::bind(prompter, ServerOptions::new(agent).port(port).grace(options.grace)).await?;
+        let serves = ServerOptions::new(agent).port(port).grace(options.grace);
+        let purpose = &engine.resolved().manifest.description;
+        let serves = if purpose.is_empty() { serves } else { serves.description(Arc::clone(purpose)) };
+        let server = Server::bind(prompter, serves).await?;
         let (address, token) = (server.address(), server.token().to_owned());
         let file = HostFile { pid: std::process::id(), start, address, token };
         files::write_json(&workspace.file(FILE), &file, Sync::Program)?;

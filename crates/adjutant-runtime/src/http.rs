@@ -2,6 +2,7 @@
 //!
 //! `docs/http.md` tells about them for people, [`OPENAPI`] for programs.
 
+mod a2a;
 mod client;
 mod error;
 mod forms;

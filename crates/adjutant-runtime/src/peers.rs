@@ -2,8 +2,12 @@
 //!
 //! What answers such a call is `prompt/call.rs`. Nothing here knows how an agent is made.
 
+#[cfg(feature = "http")]
+mod a2a;
 mod call;
 mod door;
+#[cfg(feature = "http")]
+mod reach;
 
 use std::{path::Path, sync::Arc};
 
@@ -40,12 +44,16 @@ pub(crate) fn toolbox(
 
 fn peer(spec: &PeerSpec, home: Option<&Path>, credentials: &Credentials) -> Result<Peer, Error> {
     let lacks = |why: String| Error::new(ErrorKind::Config, format!("the peer {} cannot be called: {why}", spec.name));
+    let variable = |variable: &String| {
+        credentials.get(variable).ok_or_else(|| lacks(format!("the variable {variable} is not set")))
+    };
+    if let Some(url) = &spec.a2a {
+        let token = spec.token_variable.as_ref().map(variable).transpose()?.map(Arc::from);
+        let door = Door::A2a { url: Arc::clone(url), token };
+        return Ok(Peer { name: Arc::clone(&spec.name), description: Arc::clone(&spec.description), door });
+    }
     let door = match (spec.address, &spec.token_variable) {
-        (Some(address), Some(variable)) => {
-            let token =
-                credentials.get(variable).ok_or_else(|| lacks(format!("the variable {variable} is not set")))?;
-            Door::At { address, token: token.into() }
-        }
+        (Some(address), Some(name)) => Door::At { address, token: variable(name)?.into() },
         (Some(_), None) => return Err(lacks("it has an `address` and no `token_variable`".to_owned())),
         (None, _) => {
             let home = home.ok_or_else(|| {

@@ -16,6 +16,8 @@ mod resuming;
 mod session;
 mod shown_request;
 mod stored;
+#[cfg(feature = "http")]
+mod tasks;
 mod told;
 mod work;
 

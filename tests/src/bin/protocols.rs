@@ -2,7 +2,8 @@
 //!
 //! It serves on a free port of loopback, whose address and whose cases it prints: `POST /ag-ui/{case}`, `POST /ai-sdk/{case}`.
 //! A session is named by the request; a case's agent begins anew in each. Beside them are agents that stay, one for each
-//! protocol and case, at routes of their own. It ends when its standard input does.
+//! protocol and case, at routes of their own. Over A2A, each case is an agent:
+//! `/a2a/{case}`, and its card below. It ends when its standard input does.
 //!
 //! With `acp CASE FOLDER` it is the agent of that case for an editor, on standard input and output, with its sessions there.
 
@@ -16,8 +17,9 @@ use std::{
 
 use adjutant::{
     Agent, Event, Running,
+    agent::MemoryJournal,
     protocols::{
-        self,
+        self, a2a,
         acp::{OpenSession, SessionWish, serve},
         ag_ui, ai_sdk,
     },
@@ -27,14 +29,17 @@ use adjutant::{
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
     Json, Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
+
+/// The cases in which something is done while the run goes on, which nobody sees over A2A.
+const HEEDED: [&str; 2] = ["parallel tools finishing in reverse", "cancel in mid-batch"];
 
 /// The agents of sessions, each with what its model is going to say.
 type Agents = Arc<Mutex<HashMap<String, Agent>>>;
@@ -53,7 +58,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (plane, kept) = staying(&cases).await?;
     let staying = json!({"url": format!("http://{}", plane.address()), "token": plane.token(), "cases": kept});
     let url = format!("http://{}", listener.local_addr()?);
-    println!("{}", json!({"url": url, "cases": cases, "staying": staying}));
+    let of_a2a: Vec<_> = cases.iter().filter(|case| !HEEDED.contains(case)).collect();
+    let routes = routes.merge(of_a2a.iter().fold(Router::new(), |routes, case| over_a2a(routes, &url, case)));
+    println!("{}", json!({"url": url, "cases": cases, "staying": staying, "a2a": of_a2a}));
     tokio::spawn(plane.serve(std::future::pending()));
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     let served = axum::serve(listener, routes.with_state(Agents::default()));
@@ -88,6 +95,26 @@ async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
     // Standard input may be held open by whoever looks on.
     serve(tokio::io::stdin(), tokio::io::stdout(), open).await?;
     std::process::exit(0)
+}
+
+/// An agent for callers that speak A2A.
+fn over_a2a(routes: Router<Agents>, url: &str, case: &str) -> Router<Agents> {
+    let Some(agent) = sequences::agent(case) else { return routes };
+    let below = format!("/a2a/{}", case.replace(' ', "%20"));
+    let desk = a2a::AgentDesk::new(agent.journal(MemoryJournal::default()));
+    let handler =
+        a2a::Handler::new(desk, &a2a::AgentCard::new(case, "Does as its case says.", format!("{url}{below}")));
+    let card = handler.card().clone();
+    let asked = async move |headers: HeaderMap, body: Bytes| {
+        let version = headers.get("a2a-version").and_then(|version| version.to_str().ok());
+        match handler.handle(version, &body).await {
+            a2a::Reply::Json(told) => Json(told).into_response(),
+            a2a::Reply::Stream(frames) => {
+                (a2a::HEADERS, Body::from_stream(frames.map(Ok::<_, Infallible>))).into_response()
+            }
+        }
+    };
+    routes.route(&below, post(asked)).route(&format!("{below}/agent-card.json"), get(async move || Json(card)))
 }
 
 async fn ag_ui(

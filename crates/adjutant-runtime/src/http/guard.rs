@@ -19,8 +19,9 @@ use super::{
 };
 use crate::ErrorKind;
 
-/// The one route that needs no token.
+/// The routes that need no token.
 pub(super) const READY: &str = "/v1/ready";
+pub(super) const CARD: &str = "/.well-known/agent-card.json";
 
 /// What a caller must show, and where.
 pub(crate) struct Keys {
@@ -81,7 +82,7 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
         return refused("the request is from a page of another origin");
     }
     let path = request.uri().path();
-    let is_open = path == READY || (keys.visitor.is_some() && page::is_file(path));
+    let is_open = path == READY || path == CARD || (keys.visitor.is_some() && page::is_file(path));
     let is_known = shows(headers, &keys.token);
     let is_visitor = !is_known && keys.is_visitor(headers);
     if is_visitor && !is_open {

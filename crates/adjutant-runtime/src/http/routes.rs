@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    MAX_REQUEST_BYTES, OPENAPI,
+    MAX_REQUEST_BYTES, OPENAPI, a2a,
     error::{Problem, too_long},
     forms::{self, RequestForm},
     guard::{self, Keys},
@@ -42,7 +42,7 @@ use crate::{
 /// stop are heard.
 const MAX_PROMPTS: usize = 192;
 /// The time that the body of a request may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state that the routes share.
 pub(super) struct Site {
@@ -51,6 +51,8 @@ pub(super) struct Site {
     pub(super) phase: watch::Sender<Phase>,
     /// Cancelled when somebody asks the agent to stop.
     pub(super) stop: CancellationToken,
+    /// The agent for callers that speak A2A.
+    pub(super) a2a: adjutant_protocols::a2a::Handler,
     prompts: Arc<Semaphore>,
 }
 
@@ -91,11 +93,16 @@ impl<P: Plane> FromRequestParts<Arc<P>> for Whom {
 impl Whom {
     /// A place among the prompts at work.
     fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.prompts).try_acquire_owned().map_err(|_| {
-            let message = format!("{MAX_PROMPTS} prompts are at work; hint: ask again later");
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy, &message)
-        })
+        place(&self.prompts)
     }
+}
+
+/// A place among the prompts at work.
+pub(super) fn place(prompts: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+    Arc::clone(prompts).try_acquire_owned().map_err(|_| {
+        let message = format!("{MAX_PROMPTS} prompts are at work; hint: ask again later");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy, &message)
+    })
 }
 
 impl Plane for Site {
@@ -114,9 +121,9 @@ pub(crate) fn places() -> Arc<Semaphore> {
 }
 
 impl Site {
-    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>) -> Self {
-        let phase = watch::Sender::new(Phase::Serving);
-        Self { prompter, agent, phase, stop: CancellationToken::new(), prompts: places() }
+    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, card: &adjutant_protocols::a2a::AgentCard) -> Self {
+        let (phase, a2a) = (watch::Sender::new(Phase::Serving), a2a::handler(&prompter, card));
+        Self { prompter, agent, phase, stop: CancellationToken::new(), a2a, prompts: places() }
     }
 
     pub(super) fn go_to(&self, phase: Phase) {
@@ -138,6 +145,7 @@ impl Site {
 pub(super) fn router(site: &Arc<Site>, keys: Keys) -> Router {
     let router =
         Router::new().route("/v1/ready", get(ready)).route("/v1/status", get(status)).route("/v1/stop", post(stop));
+    let router = router.route(guard::CARD, get(a2a::card)).route(a2a::PATH, post(a2a::ask));
     guarded(of_agent(router, "/v1"), keys).with_state(Arc::clone(site))
 }
 

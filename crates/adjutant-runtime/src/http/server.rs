@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use adjutant_protocols::a2a::AgentCard;
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
+    a2a,
     guard::{Keys, ShownToken},
     routes::{self, Phase, Site},
 };
@@ -47,6 +49,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct ServerOptions {
     /// The name of the agent.
     pub agent: Arc<str>,
+    /// The purpose of the agent, as callers are told that speak A2A; its name without one.
+    pub description: Option<Arc<str>>,
     /// The port that is asked for first; if it is taken or 0, any other one.
     pub port: u16,
     /// The token that a caller must show; without one, a new one is made.
@@ -72,7 +76,13 @@ pub(crate) struct Door {
 impl ServerOptions {
     /// Any port, a new token, 10 seconds of grace.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
-        Self { agent: agent.into(), port: 0, token: None, grace: Duration::from_secs(10) }
+        Self { agent: agent.into(), description: None, port: 0, token: None, grace: Duration::from_secs(10) }
+    }
+
+    /// Sets what the agent is for.
+    #[must_use]
+    pub fn description(self, description: impl Into<Arc<str>>) -> Self {
+        Self { description: Some(description.into()), ..self }
     }
 
     /// Sets the port that is asked for first.
@@ -101,7 +111,11 @@ impl Server {
     /// `Init` if no port can be had.
     pub async fn bind(prompter: LocalPrompter, options: ServerOptions) -> Result<Self, Error> {
         let door = Door::bind(options.port, options.token).await?;
-        let site = Arc::new(Site::new(prompter, options.agent));
+        let purpose = options.description.unwrap_or_else(|| Arc::clone(&options.agent));
+        let url = format!("http://{}{}", door.address, a2a::PATH);
+        let mut card = AgentCard::new(Arc::clone(&options.agent), purpose, url);
+        card.wants_token = true;
+        let site = Arc::new(Site::new(prompter, options.agent, &card));
         Ok(Self { door, site, grace: options.grace })
     }
 
@@ -257,6 +271,7 @@ impl fmt::Debug for ServerOptions {
         let token = self.token.as_ref().map(|_| "…");
         f.debug_struct("ServerOptions")
             .field("agent", &self.agent)
+            .field("description", &self.description)
             .field("port", &self.port)
             .field("token", &token)
             .field("grace", &self.grace)

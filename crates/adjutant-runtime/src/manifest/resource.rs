@@ -21,7 +21,10 @@ pub struct PeerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<SocketAddr>,
-    /// The variable of the environment that holds the token for the address.
+    /// The address of an agent anywhere that speaks A2A, in the place of `agent`, or that of its card: `https://…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub a2a: Option<Arc<str>>,
+    /// The variable of the environment that holds the token for `address` or `a2a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_variable: Option<String>,
 }

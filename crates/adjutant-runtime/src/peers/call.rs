@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::door::Peer;
+#[cfg(feature = "http")]
+use super::a2a as far;
+use super::door::{Door, Peer};
 use crate::{
     Error, ErrorKind,
     prompt::{CALLED, Control, MAX_PEER_DEPTH, PeerCall, PromptReply, PromptRequest},
@@ -18,12 +20,12 @@ use crate::{
 /// The longest time that a call may take, unless its toolbox sets another one.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time for which a peer that has gone while it worked is waited for: it may be begun again.
-const RESTART: Duration = Duration::from_secs(60);
+pub(super) const RESTART: Duration = Duration::from_secs(60);
 /// The first and the longest pause between two attempts to reach it.
-const LOOK: Duration = Duration::from_millis(50);
-const PAUSE: Duration = Duration::from_secs(2);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// The time that a peer has to stop: less than the grace of a call that is cancelled.
-const STOP: Duration = Duration::from_millis(1_500);
+pub(super) const STOP: Duration = Duration::from_millis(1_500);
 /// The beginning of the names of the sessions that calls have.
 const SESSION: &str = "peer-";
 
@@ -111,6 +113,13 @@ impl Tool for PeerTool {
         };
         let line = RunLine::of(&cx)?;
         let (path, left) = (self.path(&cx.who), line.left());
+        if let Door::A2a { url, token } = &peer.door {
+            if args.session.is_some() || args.prompt.trim().is_empty() {
+                return Err(wrong(format!("{} is asked with a prompt alone", peer.name)));
+            }
+            admit(peer, &path, &left)?;
+            return far::call(&peer.name, (url, token.as_deref()), &args.prompt, &*self.world, &cx).await;
+        }
         let mut is_new = false;
         let session = match args.session {
             Some(session) if session.starts_with(SESSION) => session,
@@ -330,5 +339,21 @@ impl Told {
 
     fn result(self) -> Result<CallResult, ToolError> {
         if self.is_error { Err(ToolError::failed(self.text)) } else { Ok(CallResult::ok(self.text)) }
+    }
+}
+
+/// Without HTTP, nobody far away is asked.
+#[cfg(not(feature = "http"))]
+mod far {
+    use super::*;
+
+    pub(super) async fn call(
+        name: &str,
+        _: (&str, Option<&str>),
+        _: &str,
+        _: &dyn World,
+        _: &CallContext,
+    ) -> Result<CallResult, ToolError> {
+        Err(ToolError::failed(format!("{name} is reached with the feature `http` alone")))
     }
 }

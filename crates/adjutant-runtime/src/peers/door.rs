@@ -30,6 +30,8 @@ pub(super) enum Door {
     Named { home: Home, agent: Arc<str> },
     /// The agent that listens there.
     At { address: SocketAddr, token: Arc<str> },
+    /// The agent anywhere that speaks A2A.
+    A2a { url: Arc<str>, token: Option<Arc<str>> },
 }
 
 /// The part of `host.json` that leads to its agent.
@@ -65,6 +67,7 @@ impl Peer {
     pub(super) async fn find(&self, first: bool) -> Result<Arc<dyn Prompter>, Error> {
         let (address, token) = match &self.door {
             Door::At { address, token } => (*address, Arc::clone(token)),
+            Door::A2a { .. } => return Err(Error::new(ErrorKind::Config, "an agent that speaks A2A is not prompted")),
             Door::Named { home, agent } => {
                 let (home, agent) = (home.clone(), Arc::clone(agent));
                 let found = tokio::task::spawn_blocking(move || listens(&home, &agent)).await;

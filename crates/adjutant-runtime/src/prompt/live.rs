@@ -151,7 +151,7 @@ impl LocalPrompter {
                         }
                         lead.resume(Vec::new(), model).await
                     }
-                    (false, Some(text)) => lead.prompt(text, model),
+                    (false, Some(text)) => lead.prompt(&**text, model),
                     (false, None) => {
                         let message = "no run is open there, so that none could go on; hint: give a prompt too";
                         Err(Error::new(ErrorKind::Invalid, message))

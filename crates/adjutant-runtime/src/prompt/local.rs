@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Answered, DueWork, Journal, LogId, Pause, PauseId, Post, Seq, Sessions};
+use adjutant_agent::{Agent, Answered, DueWork, Journal, LogId, Pause, PauseId, Post, Prompt, Seq, Sessions};
 use adjutant_llm::{Model, Options, ThreadId};
 use adjutant_tool::{Answer, Ask};
 use adjutant_toolkit::Rules;
@@ -224,9 +224,18 @@ impl LocalPrompter {
         if request.call.is_some() {
             return Err(Error::new(ErrorKind::Invalid, "what another agent asks is no stream of events"));
         }
+        self.begin_on(&*request.prompt, session, request.timeout_ms.map(Duration::from_millis)).await
+    }
+
+    pub(super) async fn begin_on(
+        &self,
+        prompt: impl Into<Prompt>,
+        session: &Arc<str>,
+        timeout: Option<Duration>,
+    ) -> Result<RunStream, Error> {
         let (mut slot, lead) = self.sit_anew(session)?;
-        let run = lead.prompt(&request.prompt, None).inspect_err(|error| slot.end(Err(error.clone())))?;
-        RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
+        let run = lead.prompt(prompt, None).inspect_err(|error| slot.end(Err(error.clone())))?;
+        RunStream::begin(run, slot, timeout).await
     }
 
     /// The object that the agent of a session comes to.

@@ -168,8 +168,12 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
             );
             Some(Want::new(WantKind::Address, text))
         }
-        Reach::Peer(PeerSpec { name, description: _, agent, address, token_variable }) => {
+        Reach::Peer(PeerSpec { name, description: _, agent, address, a2a, token_variable }) => {
+            let with = |token: &Option<String>| format!("with the token in {}", token.as_deref().unwrap_or("none"));
             let place = match (address, token_variable) {
+                (None, token) if a2a.is_some() => {
+                    format!("{}, {}", plain(a2a.as_deref().unwrap_or_default()), with(token))
+                }
                 (Some(address), token) => {
                     format!("{address}, with the token in {}", token.as_deref().unwrap_or("none"))
                 }

@@ -133,6 +133,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("OptionsSpec.thinking", "options_of_the_manifest_are_those_of_the_request"),
     ("OptionsSpec.top_p", "options_of_the_manifest_are_those_of_the_request"),
     ("OptionsSpec.web_search", "web_is_searched_by_the_provider_of_every_model_or_by_none"),
+    ("PeerSpec.a2a", "agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here"),
     ("PeerSpec.address", "agent_asks_another_one_at_its_address_with_its_token"),
     ("PeerSpec.agent", "agent_asks_another_one_by_its_name"),
     ("PeerSpec.description", "agent_asks_another_one_by_its_name"),

@@ -12,7 +12,10 @@ use adjutant_llm::{CallResult, Entry, Model as _, ModelInfo, Request, Script, Sc
 use adjutant_runtime::{
     Backend, Engine, ErrorKind, Instance, Parts, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
-    prompt::{MAX_PEER_DEPTH, MessagesRequest, PeerCall, PromptReply, PromptRequest, ResumeRequest, SessionsRequest},
+    prompt::{
+        Control, MAX_PEER_DEPTH, MessagesRequest, PeerCall, PromptReply, PromptRequest, ResumeRequest, SessionState,
+        SessionsRequest,
+    },
 };
 use adjutant_tool::{Answer, Approval, CallContext, Replay, ToolSpec, Tools, tool_fn};
 use futures_util::StreamExt;
@@ -49,7 +52,8 @@ pub(super) fn parts(workspace: &Workspace) -> Parts {
 fn says(request: &Request) -> Script {
     let usage = Usage { input_uncached: 100, output: 10, ..Usage::default() };
     let script = Script::new().usage(usage);
-    let text = match request.entries.last().map(|stored| &stored.entry) {
+    let said = request.entries.iter().map(|stored| &stored.entry).filter(|entry| !matches!(entry, Entry::Custom(_)));
+    let text = match said.last() {
         Some(Entry::User(message)) => message.to_text(),
         Some(Entry::Turn(turn)) => match turn.pairs().last().expect("a call").1.text() {
             spun if spun == "spin" => spun,
@@ -373,4 +377,63 @@ async fn answer_arrives_when_the_peer_is_killed_and_begun_again() {
         has(&asking.await.expect("it ends"), expect);
         backend.destroy().await.expect("all goes");
     }
+}
+
+#[tokio::test]
+async fn agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here() {
+    let tokens = Tokens::default();
+    let (_folder, _home, backend) = there(&tokens);
+    let bob = started(&*backend, agent("bob", peer("x"), json!({"description": "Helps."}))).await;
+    let host: Value = serde_json::from_str(&lines(&bob.workspace().file("host.json"))).expect("JSON");
+    *tokens.lock().expect("not poisoned") = Some(host["token"].as_str().expect("a text").to_owned());
+    let url = format!("http://{}", host["address"].as_str().expect("a text"));
+    let peers = json!([{"name": "robert", "description": "Bob.", "a2a": url, "token_variable": "BOB_TOKEN"}]);
+    let alice = started(&*backend, agent("alice", peers, json!({}))).await;
+    assert_eq!(prompt(&alice, "ask robert hello").await, "I heard: You said: hello");
+    has(&prompt(&alice, "hear robert peer-1").await, "robert is asked with a prompt alone");
+
+    // What he asks waits here, and its answer gets to him.
+    let waits = asked(&alice, PromptRequest::new("ask robert risky").session("risky")).await;
+    let pause = &waits.result.pauses()[0];
+    has(&pause.ask.prompt, "robert asks: ");
+    let answer = Answered { answer: Answer::give(json!({"approved": false, "reason": "no"})), ..pause.answer("") };
+    let prompter = alice.prompter().await.expect("it runs");
+    let resumed = prompter.resume(ResumeRequest::new(vec![answer]).session("risky")).await.expect("it goes on");
+    resumed.for_each(|event| async { drop(event.expect("it is told")) }).await;
+    let page = prompter.messages(MessagesRequest::new().session("risky")).await.expect("there is a session");
+    has(&page.messages.last().expect("one").text, "I heard: I heard: ");
+
+    // A caller that is killed hears what came of the one task that there is.
+    let work = bob.workspace().work();
+    let lost = tokio::spawn(async move { prompter.prompt(PromptRequest::new("ask robert hold")).await });
+    until("the peer works", || work.join("held").exists()).await;
+    kill(pid(&alice.workspace()));
+    assert!(lost.await.expect("it ends").is_err(), "nobody answers");
+    again(&alice).await;
+    fs::write(work.join("open"), "").expect("it can be written");
+    let prompter = alice.prompter().await.expect("it runs");
+    loop {
+        prompter.attach(None, Some(0)).await.expect("it is there").for_each(|_| async {}).await;
+        let page = prompter.messages(MessagesRequest::new()).await.expect("there is a session");
+        if page.messages.last().expect("one").text == "I heard: I heard: held" {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(lines(&work.join("held")), "held\n");
+
+    // A cancel gets to him.
+    fs::remove_file(work.join("open")).expect("it is there");
+    let (asking, held) = (Arc::clone(&prompter), work.join("held"));
+    let cut = tokio::spawn(async move { asking.prompt(PromptRequest::new("ask robert hold").session("cut")).await });
+    until("the peer works again", || lines(&held) == "held\nheld\n").await;
+    prompter.control(Some("cut"), Control::Stop {}).await.expect("it is heard");
+    let cut = cut.await.expect("it ends").expect("it answers");
+    assert_eq!(cut.result.outcome, Outcome::Cancelled { by: CancelBy::User });
+    let of_bob = bob.prompter().await.expect("it runs");
+    let at_work = SessionsRequest::new().state(SessionState::Working);
+    while !of_bob.sessions(at_work.clone()).await.expect("they are listed").sessions.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    backend.destroy().await.expect("all goes");
 }

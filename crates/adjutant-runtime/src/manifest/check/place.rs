@@ -136,6 +136,23 @@ fn peers(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
             check.name(agent, at, "agent");
             check.must(peer.address.is_none(), at.key("agent"), "a peer has an `agent` or an `address`, not both");
         }
+        if let Some(url) = &peer.a2a {
+            let is_alone = peer.agent.is_none() && peer.address.is_none();
+            check.must(is_alone, at.key("a2a"), "a peer has one of `agent`, `address` and `a2a`");
+            let rest = ["https://", "http://"].into_iter().find_map(|scheme| url.strip_prefix(scheme));
+            let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+            let is_address =
+                !host.is_empty() && !host.contains('@') && !url.contains(|c: char| c.is_whitespace() || c.is_control());
+            check.must(is_address, at.key("a2a"), "an agent is at an address as `https://agent.example.org`");
+            secret(check, url, at.key("a2a"));
+            let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+            let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&name);
+            let is_safe = url.starts_with("https://") || is_here || peer.token_variable.is_none();
+            check.must(is_safe, at.key("token_variable"), "a token is sent over https alone, but on this machine");
+            let named = peer.token_variable.iter().all(|name| vars::is_variable(name));
+            check.must(named, at.key("token_variable"), "no variable can be called so");
+            continue;
+        }
         match (&peer.address, &peer.token_variable) {
             (Some(address), token) => {
                 let message = "agents listen on this machine alone, as at `127.0.0.1:7000`";

@@ -1,0 +1,237 @@
+//! Where the tasks of callers are performed: sessions by their names, each with one run at work at a time.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use adjutant_agent::{Agent, RunBuilder};
+use adjutant_core::{Answered, Event, EventKind, Lane, LogId, Post, Seq};
+use adjutant_llm::Entry;
+use async_trait::async_trait;
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use tokio::{sync::Notify, time::timeout};
+
+use crate::error::Error;
+
+/// The most runs that are at work at a time.
+const MAX_RUNS: usize = 192;
+/// The time in which a run that has ended lets go of its session.
+const LET_GO: Duration = Duration::from_secs(2);
+
+/// Events, or why there are no more of them.
+pub type Events = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
+
+/// The sessions in which the tasks of callers are performed.
+#[async_trait]
+pub trait Desk: Send + Sync + 'static {
+    /// The events of a session after a record; none if there is no such session.
+    ///
+    /// # Errors
+    /// `Invalid` if no session can have that name, `Agent` if its log cannot be read.
+    async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, Error>;
+
+    /// Has something done in a session; returns when it is certain that it is done, and not when it has come to an end.
+    ///
+    /// # Errors
+    /// `Stale` if a run is at work there or waits, or none does; `Invalid` if the answers do not fit.
+    async fn perform(&self, session: &str, wish: Wish) -> Result<(), Error>;
+}
+
+/// The end of a stream of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Until {
+    /// What the log holds now is told.
+    Now,
+    /// The run at work is followed until it has ended or waits.
+    End,
+}
+
+/// Something that is to be done in a session.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Wish {
+    /// A run begins on these entries, and goes on whoever follows it.
+    Prompt(Vec<Entry>),
+    /// The run that waits goes on with answers.
+    Answers {
+        /// The answers.
+        answers: Vec<Answered>,
+        /// The entry for the log that names the message which gave them.
+        note: Entry,
+    },
+    /// The run that a crash has cut off goes on; nothing is done if none was.
+    GoOn,
+    /// The run at work stops, or the one that waits.
+    Stop,
+}
+
+/// The sessions of an agent's journal in this process.
+pub struct AgentDesk {
+    agent: Agent,
+    /// The sessions in which a run is at work, each with the agent that performs it.
+    at_work: Arc<AtWork>,
+}
+
+/// The sessions in which a run is at work.
+#[derive(Default)]
+struct AtWork {
+    agents: Mutex<HashMap<LogId, Agent>>,
+    /// Told when one of them is free.
+    freed: Notify,
+}
+
+impl AgentDesk {
+    /// The sessions of the journal that this agent has; without one, each is lost when its run ends or waits.
+    pub fn new(agent: Agent) -> Self {
+        Self { agent, at_work: Arc::default() }
+    }
+
+    fn at_work(&self) -> MutexGuard<'_, HashMap<LogId, Agent>> {
+        self.at_work.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a session whose run has ended, as its log says, or waits.
+    async fn take(&self, log: &LogId) -> Result<Place, Error> {
+        let freed = async {
+            loop {
+                let freed = self.at_work.freed.notified();
+                if !self.at_work().contains_key(log) {
+                    return;
+                }
+                freed.await;
+            }
+        };
+        // Its end is told a moment before it lets go; one that goes on refuses.
+        let _is_free = timeout(LET_GO, freed).await;
+        self.take_now(log)
+    }
+
+    /// Takes a session, if no run is at work in it, until the value is dropped.
+    fn take_now(&self, log: &LogId) -> Result<Place, Error> {
+        let mut at_work = self.at_work();
+        if at_work.contains_key(log) {
+            return Err(Error::stale("a run is at work in this conversation: wait for its end"));
+        }
+        if at_work.len() >= MAX_RUNS {
+            return Err(Error::stale("too many runs are at work: ask again later"));
+        }
+        let agent = self.agent.session(log.clone());
+        at_work.insert(log.clone(), agent.clone());
+        Ok(Place { log: log.clone(), agent, at_work: Arc::clone(&self.at_work) })
+    }
+
+    /// Begins a run, which goes on by itself.
+    async fn begin(place: Place, run: impl FnOnce(&Agent) -> RunBuilder) -> Result<(), Error> {
+        let mut running = run(&place.agent).stream().map_err(told)?.saved();
+        // A run that cannot begin says so by its end, and then why.
+        let first = running.next().await;
+        if first.is_none_or(|event| matches!(event.kind, EventKind::RunFinished { .. })) {
+            running.next().await;
+        }
+        if let Some(Err(error)) = running.result() {
+            return Err(told(error.clone()));
+        }
+        tokio::spawn(async move {
+            // The log tells what it came to.
+            let _ended = running.finish().await;
+            drop(place);
+        });
+        Ok(())
+    }
+
+    async fn go_on(&self, log: &LogId) -> Result<(), Error> {
+        let Ok(place) = self.take_now(log) else { return Ok(()) };
+        // Whoever else has the log performs its run, or says why nobody can.
+        if place.agent.log().open().await.is_err() {
+            return Ok(());
+        }
+        if !place.agent.log().has_open_run() || !place.agent.log().pauses().is_empty() {
+            return Ok(());
+        }
+        Self::begin(place, |agent| agent.resume(Vec::new())).await
+    }
+
+    async fn stop(&self, log: &LogId) -> Result<(), Error> {
+        let working = self.at_work().get(log).cloned();
+        if let Some(agent) = working {
+            // One that has just ended or begun to wait is told so by its log.
+            let _was_there = agent.abort();
+            return Ok(());
+        }
+        let place = self.take(log).await?;
+        place.agent.log().open().await.map_err(told)?;
+        place.agent.cancel_paused().await.map(drop).map_err(told)
+    }
+}
+
+#[async_trait]
+impl Desk for AgentDesk {
+    async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, Error> {
+        let log = LogId::from(session);
+        let working = self.at_work().get(&log).cloned();
+        let agent = working.clone().unwrap_or_else(|| self.agent.session(log));
+        let is_missing = |error: &adjutant_core::Error| {
+            error.journal_error().is_some_and(|error| error.kind == adjutant_core::JournalErrorKind::Missing)
+        };
+        let there = move |event: Result<Event, adjutant_core::Error>| match event {
+            Err(error) if is_missing(&error) => None,
+            event => Some(event.map_err(told)),
+        };
+        let events: Pin<Box<dyn Stream<Item = Result<Event, adjutant_core::Error>> + Send>> = match until {
+            Until::End if working.is_some() => Box::pin(agent.log().attach(after)),
+            Until::Now | Until::End => Box::pin(agent.log().events_after(after)),
+        };
+        Ok(Box::pin(events.map(there).take_while(|it| std::future::ready(it.is_some())).flat_map(stream::iter)))
+    }
+
+    async fn perform(&self, session: &str, wish: Wish) -> Result<(), Error> {
+        let log = LogId::from(session);
+        match wish {
+            Wish::Prompt(entries) => Self::begin(self.take(&log).await?, |agent| agent.run(entries)).await,
+            Wish::Answers { answers, note } => {
+                let place = self.take(&log).await?;
+                let post = Post::Message { lane: Lane::Steering, content: note };
+                place.agent.queue().post(post).await.map_err(told)?;
+                Self::begin(place, |agent| agent.resume(answers)).await
+            }
+            Wish::GoOn => self.go_on(&log).await,
+            Wish::Stop => self.stop(&log).await,
+        }
+    }
+}
+
+fn told(error: adjutant_core::Error) -> Error {
+    use adjutant_core::ErrorKind as Kind;
+    match error.kind() {
+        Kind::Busy | Kind::Paused => Error::stale(error.to_string()),
+        Kind::Answers | Kind::Prompt => Error::invalid(error.to_string()),
+        _ => Error::agent(error),
+    }
+}
+
+/// A session that is taken.
+struct Place {
+    log: LogId,
+    agent: Agent,
+    at_work: Arc<AtWork>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // The agent is dropped without the lock.
+        let _gone = self.at_work.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.log);
+        self.at_work.freed.notify_waiters();
+    }
+}
+
+impl fmt::Debug for AgentDesk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentDesk").field("agent", self.agent.identity()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,423 @@
+//! The requests of callers: what each method asks, and how it is answered.
+
+use std::{fmt, hash::BuildHasher, pin::Pin, sync::Arc, time::Duration};
+
+use adjutant_core::{Digest, Seq};
+use futures_core::Stream;
+use futures_util::{StreamExt, lock::Mutex, stream};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    card::AgentCard,
+    desk::{Desk, Events, Until, Wish},
+    failure::{Code, Failure},
+    read,
+    task::{Tasks, context_of},
+    wire::{OfTask, SendMessage, Task, TaskState, Update},
+};
+
+/// The version of the protocol that is spoken here.
+const VERSION: &str = "1.0";
+/// The time between two looks at a task that waits for somebody.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The interval at which a comment is sent when nothing else is.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The number of conversations in which something can be begun at a time.
+const LOCKS: usize = 64;
+/// The number of tasks of a page, unless another is asked for, and the largest.
+const PAGE: u32 = 50;
+const MAX_PAGE: u32 = 100;
+
+/// An agent for callers that speak A2A over JSON-RPC. Cheap to clone.
+#[derive(Clone)]
+pub struct Handler(Arc<Served>);
+
+struct Served {
+    desk: Box<dyn Desk>,
+    card: Value,
+    /// One for each conversation, or some: what a message begins is begun before the next message is looked at.
+    locks: Vec<Mutex<()>>,
+    hasher: std::hash::RandomState,
+}
+
+/// The answer to a request.
+pub enum Reply {
+    /// JSON: the body of an answer of the type `application/json`, with the status 200 for refusals too.
+    Json(Value),
+    /// Server-sent events, each a text that is sent as it is, of an answer with [`HEADERS`](super::HEADERS).
+    Stream(Pin<Box<dyn Stream<Item = String> + Send>>),
+}
+
+/// A task that somebody follows.
+struct Followed {
+    tasks: Tasks,
+    events: Events,
+    /// The message that began it, or went on with it.
+    message: Option<String>,
+    /// Its place among the tasks, once it is there.
+    at: Option<usize>,
+    /// True once it has begun, or gone on.
+    is_begun: bool,
+}
+
+impl Handler {
+    /// An agent whose tasks are performed there.
+    pub fn new(desk: impl Desk, card: &AgentCard) -> Self {
+        let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
+        Self(Arc::new(Served { desk: Box::new(desk), card: card.value(), locks, hasher: Default::default() }))
+    }
+
+    /// The description of the agent, for `GET /.well-known/agent-card.json`.
+    pub fn card(&self) -> &Value {
+        &self.0.card
+    }
+
+    /// Answers a request: the header `A2A-Version`, and the body.
+    ///
+    /// Cancel: what was begun goes on, as it does when an answer that is a stream is dropped.
+    pub async fn handle(&self, version: Option<&str>, body: &[u8]) -> Reply {
+        let request = match adjutant_llm::json::from_slice(body) {
+            Ok(request) => request,
+            Err(error) => {
+                return Reply::Json(Failure::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
+            }
+        };
+        let id = request["id"].clone();
+        let method = request["method"].as_str().filter(|_| request["jsonrpc"] == "2.0");
+        let (Some(method), true) = (method, id.is_string() || id.is_number()) else {
+            let failure = Failure::new(Code::Request, "a request has `jsonrpc` 2.0, an `id` and a `method`");
+            return Reply::Json(failure.told(&Value::Null));
+        };
+        let answered = match check(version) {
+            Ok(()) => self.answer(method, request["params"].clone(), &id).await,
+            Err(failure) => Err(failure),
+        };
+        answered.unwrap_or_else(|failure| Reply::Json(failure.told(&id)))
+    }
+
+    async fn answer(&self, method: &str, params: Value, id: &Value) -> Result<Reply, Failure> {
+        let result = match method {
+            "SendMessage" => {
+                let asked: SendMessage = read(params)?;
+                let options = asked.configuration.clone();
+                let task = self.send(asked).await?.ended(options.return_immediately).await?;
+                json!({"task": shown(task, options.history_length)})
+            }
+            "SendStreamingMessage" => {
+                let followed = self.send(read(params)?).await?;
+                return Ok(self.stream(followed, id, false));
+            }
+            "GetTask" => {
+                let asked: OfTask = read(params)?;
+                let (tasks, at) = self.found(&asked.id).await?;
+                let task = tasks.find(at).map(|kept| kept.task.clone()).unwrap_or_default();
+                json!(shown(task, asked.history_length))
+            }
+            "ListTasks" => self.list(&read(params)?).await?,
+            "CancelTask" => {
+                let asked: OfTask = read(params)?;
+                json!(self.cancel(&asked.id).await?)
+            }
+            "SubscribeToTask" => {
+                let asked: OfTask = read(params)?;
+                let (tasks, at) = self.found(&asked.id).await?;
+                if tasks.find(at).is_some_and(|kept| kept.task.status.state.is_over()) {
+                    return Err(Failure::new(
+                        Code::UnsupportedOperation,
+                        "the task is over: GetTask tells what came of it",
+                    ));
+                }
+                let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
+                let followed = Followed { tasks, events, message: None, at: Some(at), is_begun: true };
+                return Ok(self.stream(followed, id, true));
+            }
+            "CreateTaskPushNotificationConfig"
+            | "GetTaskPushNotificationConfig"
+            | "ListTaskPushNotificationConfigs"
+            | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
+            "GetExtendedAgentCard" => {
+                return Err(Failure::new(Code::UnsupportedOperation, "there is no extended agent card"));
+            }
+            _ => return Err(Failure::new(Code::Method, format!("there is no method {method:?}"))),
+        };
+        Ok(Reply::Json(json!({"jsonrpc": "2.0", "id": id, "result": result})))
+    }
+
+    /// The tasks of a conversation as they stand; one that a crash has cut off goes on.
+    async fn tasks(&self, context: &str) -> Result<Tasks, Failure> {
+        let mut tasks = Tasks::new(context);
+        let mut events = self.0.desk.events(context, Seq(0), Until::Now).await?;
+        while let Some(event) = events.next().await {
+            tasks.tell(&event?);
+        }
+        if is_at_work(&tasks) {
+            self.0.desk.perform(context, Wish::GoOn).await?;
+        }
+        Ok(tasks)
+    }
+
+    async fn found(&self, id: &str) -> Result<(Tasks, usize), Failure> {
+        let tasks = self.tasks(context_of(id).ok_or_else(|| Failure::no_task(id))?).await?;
+        let at = tasks.position(id).ok_or_else(|| Failure::no_task(id))?;
+        Ok((tasks, at))
+    }
+
+    /// Begins what a message asks for, or goes on with its task; a message that came before is not heard once more.
+    async fn send(&self, asked: SendMessage) -> Result<Followed, Failure> {
+        let SendMessage { message, configuration } = asked;
+        if message.message_id.is_empty() || message.parts.is_empty() {
+            return Err(Failure::params("a message has a `messageId` and `parts`"));
+        }
+        if configuration.task_push_notification_config.is_some() {
+            return Err(no_push());
+        }
+        let modes = &configuration.accepted_output_modes;
+        if !modes.is_empty() && !modes.iter().any(|mode| ["text/plain", "text/*", "*/*"].contains(&&**mode)) {
+            return Err(Failure::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
+        }
+        let context = context(&message.task_id, &message.context_id)?.unwrap_or_else(|| {
+            // The same message again begins the same conversation.
+            let digest = Digest::of(json!(message).to_string().as_bytes()).to_string();
+            format!("a2a-{}", digest.get(..32).unwrap_or_default())
+        });
+        let lock = self.0.hasher.hash_one(&context) as usize % LOCKS;
+        let _begins = match self.0.locks.get(lock) {
+            Some(lock) => Some(lock.lock().await),
+            None => None,
+        };
+        let tasks = self.tasks(&context).await?;
+        let mut at = tasks.seen(&message.message_id);
+        let is_begun = at.is_some();
+        if !is_begun {
+            let wish = match &*message.task_id {
+                "" if is_at_work(&tasks) => {
+                    let why = "a task of this conversation is at work: wait for its end";
+                    return Err(Failure::new(Code::UnsupportedOperation, why));
+                }
+                "" => Wish::Prompt(read::prompt(&message)?),
+                id => {
+                    at = tasks.position(id);
+                    let kept = at.and_then(|at| tasks.find(at)).ok_or_else(|| Failure::no_task(id))?;
+                    let state = kept.task.status.state;
+                    if !state.waits() {
+                        let why = if state.is_over() { "is over" } else { "is at work, and asks for nothing" };
+                        return Err(Failure::new(Code::UnsupportedOperation, format!("the task {why}")));
+                    }
+                    Wish::Answers { answers: read::answers(&message, &kept.pauses)?, note: read::note(&message) }
+                }
+            };
+            self.0.desk.perform(&context, wish).await?;
+        }
+        let events = self.0.desk.events(&context, tasks.at(), Until::End).await?;
+        Ok(Followed { tasks, events, message: Some(message.message_id), at, is_begun })
+    }
+
+    async fn cancel(&self, id: &str) -> Result<Task, Failure> {
+        let (tasks, at) = self.found(id).await?;
+        let kept = tasks.find(at).ok_or_else(|| Failure::no_task(id))?;
+        if kept.task.status.state == TaskState::Canceled {
+            return Ok(kept.task.clone());
+        }
+        if kept.task.status.state.is_over() {
+            return Err(Failure::new(Code::TaskNotCancelable, "the task is over"));
+        }
+        self.0.desk.perform(tasks.context(), Wish::Stop).await?;
+        let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
+        let mut followed = Followed { tasks, events, message: None, at: Some(at), is_begun: true };
+        let mut task = followed.ended(false).await?;
+        if task.status.state.waits() {
+            // It began to wait before it could stop.
+            self.0.desk.perform(followed.tasks.context(), Wish::Stop).await?;
+            followed.events = self.0.desk.events(followed.tasks.context(), followed.tasks.at(), Until::End).await?;
+            task = followed.ended(false).await?;
+        }
+        Ok(task)
+    }
+
+    /// A page of the tasks of a conversation, the newest first.
+    async fn list(&self, asked: &OfTask) -> Result<Value, Failure> {
+        if asked.context_id.is_empty() {
+            let message = "the tasks of all conversations are not listed: name one by `contextId`";
+            return Err(Failure::new(Code::UnsupportedOperation, message));
+        }
+        let size = asked.page_size.unwrap_or(PAGE);
+        if !(1..=MAX_PAGE).contains(&size) {
+            return Err(Failure::params(format!("a page has from 1 to {MAX_PAGE} tasks")));
+        }
+        let wanted = asked.status.filter(|state| *state != TaskState::Unspecified);
+        let after = Some(&asked.status_timestamp_after).filter(|time| !time.is_empty());
+        let after = after.map(|time| time.parse::<jiff::Timestamp>()).transpose();
+        let after = after.map_err(|error| Failure::params(format!("statusTimestampAfter: {error}")))?;
+        let is_wanted = |task: &&Task| {
+            let since = task.status.timestamp.parse::<jiff::Timestamp>().ok();
+            wanted.is_none_or(|state| task.status.state == state) && after.is_none_or(|after| since >= Some(after))
+        };
+        let tasks = self.tasks(&asked.context_id).await?;
+        let all: Vec<&Task> = tasks.all().rev().filter(is_wanted).collect();
+        let from = match &*asked.page_token {
+            "" => 0,
+            mark => all.iter().position(|task| task.id == mark).ok_or_else(|| Failure::params("no such page"))?,
+        };
+        let page = all.iter().skip(from).take(size as usize).map(|task| {
+            let artifacts = if asked.include_artifacts { task.artifacts.clone() } else { Vec::new() };
+            shown(Task { artifacts, ..Task::clone(task) }, asked.history_length)
+        });
+        let next = all.get(from + size as usize).map_or("", |task| &task.id);
+        let page: Vec<Task> = page.collect();
+        Ok(json!({"tasks": page, "nextPageToken": next, "pageSize": size, "totalSize": all.len()}))
+    }
+
+    /// A task and its changes as server-sent events; `is_patient` goes on when it waits for somebody.
+    fn stream(&self, followed: Followed, id: &Value, is_patient: bool) -> Reply {
+        let (handler, id) = (self.clone(), id.clone());
+        let updates = stream::unfold(Some((followed, false)), move |state| {
+            let handler = handler.clone();
+            async move {
+                let (mut followed, is_shown) = state?;
+                loop {
+                    if let (false, Some(task)) = (is_shown, followed.begun()) {
+                        let is_over = task.status.state.is_over();
+                        let first = vec![Update::Task(task.clone())];
+                        return Some((Ok(first), (!is_over).then_some((followed, true))));
+                    }
+                    match followed.next().await {
+                        Some(Ok(updates)) if is_shown && !updates.is_empty() => {
+                            return Some((Ok(updates), Some((followed, true))));
+                        }
+                        Some(Ok(_)) => {}
+                        Some(Err(error)) => return Some((Err(error), None)),
+                        None if is_patient && followed.waits() => {
+                            tokio::time::sleep(LOOK_EVERY).await;
+                            let (context, at) = (followed.tasks.context(), followed.tasks.at());
+                            match handler.0.desk.events(context, at, Until::End).await {
+                                Ok(events) => followed.events = events,
+                                Err(error) => return Some((Err(error.into()), None)),
+                            }
+                        }
+                        None => return None,
+                    }
+                }
+            }
+        });
+        let frames = updates.map(move |updates| match updates {
+            Ok(updates) => {
+                updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect()
+            }
+            Err(failure) => framed(&Failure::told(&failure, &id)),
+        });
+        Reply::Stream(Box::pin(alive(frames)))
+    }
+}
+
+impl Followed {
+    /// The task, once it has begun or gone on.
+    fn begun(&self) -> Option<&Task> {
+        self.tasks.find(self.at?).map(|kept| &kept.task).filter(|_| self.is_begun)
+    }
+
+    fn waits(&self) -> bool {
+        self.begun().is_some_and(|task| task.status.state.waits())
+    }
+
+    /// What the next event changes; `None` when the run has ended or waits.
+    async fn next(&mut self) -> Option<Result<Vec<Update>, Failure>> {
+        if self.begun().is_some_and(|task| task.status.state.is_over()) {
+            return None;
+        }
+        let event = match self.events.next().await? {
+            Ok(event) => event,
+            Err(error) => return Some(Err(error.into())),
+        };
+        let updates = self.tasks.tell(&event);
+        if self.at.is_none() {
+            self.at = self.message.as_ref().and_then(|message| self.tasks.seen(message));
+        }
+        let stands = self.at.and_then(|at| self.tasks.find(at)).map(|kept| kept.task.status.state);
+        self.is_begun |= stands.is_some_and(|state| !state.waits());
+        Some(Ok(updates))
+    }
+
+    /// The task when its run has ended or waits, or as soon as it has begun.
+    async fn ended(&mut self, at_once: bool) -> Result<Task, Failure> {
+        while !(at_once && self.begun().is_some()) {
+            match self.next().await {
+                Some(updates) => updates?,
+                None => break,
+            };
+        }
+        let lost = || Failure::new(Code::Internal, "the run ended without a trace");
+        self.begun().cloned().ok_or_else(lost)
+    }
+}
+
+/// Refuses what another version means.
+fn check(version: Option<&str>) -> Result<(), Failure> {
+    let version = version.map_or("0.3", str::trim);
+    if version == VERSION || version.strip_prefix(VERSION).is_some_and(|patch| patch.starts_with('.')) {
+        return Ok(());
+    }
+    let version: String = version.chars().take(40).collect();
+    let message = format!("version {version:?} is not spoken here; hint: the header A2A-Version is {VERSION}");
+    Err(Failure::new(Code::VersionNotSupported, message))
+}
+
+/// True if the newest task is at work.
+fn is_at_work(tasks: &Tasks) -> bool {
+    tasks.all().next_back().is_some_and(|task| task.status.state == TaskState::Working)
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {
+    serde_json::from_value(params).map_err(|error| Failure::params(format!("params: {error}")))
+}
+
+/// The conversation of a message; none if it begins one.
+fn context(task: &str, context: &str) -> Result<Option<String>, Failure> {
+    let given = Some(context).filter(|it| !it.is_empty());
+    if task.is_empty() {
+        return Ok(given.map(str::to_owned));
+    }
+    let own = context_of(task).ok_or_else(|| Failure::no_task(task))?;
+    if given.is_some_and(|given| given != own) {
+        return Err(Failure::params("the task belongs to another conversation than `contextId` says"));
+    }
+    Ok(Some(own.to_owned()))
+}
+
+/// A task with so much of its history: the newest of it.
+fn shown(mut task: Task, history: Option<u32>) -> Task {
+    let many = task.history.len().saturating_sub(history.map_or(usize::MAX, |many| many as usize));
+    task.history.drain(..many);
+    task
+}
+
+fn no_push() -> Failure {
+    Failure::new(Code::PushNotificationNotSupported, "updates are not pushed: SubscribeToTask streams them")
+}
+
+fn framed(data: &Value) -> String {
+    format!("data: {data}\n\n")
+}
+
+/// Comments between frames, so that no connection counts as dead.
+fn alive(frames: impl Stream<Item = String> + Send) -> impl Stream<Item = String> + Send {
+    stream::unfold(Box::pin(frames), async |mut frames| match tokio::time::timeout(KEEP_ALIVE, frames.next()).await {
+        Ok(frame) => frame.map(|frame| (frame, frames)),
+        Err(_) => Some((": \n\n".to_owned(), frames)),
+    })
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler").field("card", &self.0.card).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(value) => f.debug_tuple("Json").field(value).finish(),
+            Self::Stream(_) => f.debug_tuple("Stream").finish_non_exhaustive(),
+        }
+    }
+}

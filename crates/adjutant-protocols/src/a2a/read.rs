@@ -1,0 +1,116 @@
+//! What a caller's message asks for: a prompt, or answers to what its task waits for.
+
+use std::sync::Arc;
+
+use adjutant_core::{Answered, Pause};
+use adjutant_llm::{Audio, Content, Custom, Document, Entry, Image, Source, UserMessage};
+use adjutant_tool::{Answer, AskKind};
+use serde_json::{Value, json};
+
+use super::{
+    failure::{Code, Failure},
+    task::MARK,
+    wire::{Message, Part},
+};
+use crate::answer;
+
+/// The words that approve and deny, where a text answers; any other text denies, and is the reason.
+const YES: [&str; 4] = ["approve", "approved", "yes", "ok"];
+const NO: [&str; 4] = ["deny", "denied", "no", "decline"];
+
+/// The entries of a run that a message begins: what it is called, and what it says.
+pub(super) fn prompt(message: &Message) -> Result<Vec<Entry>, Failure> {
+    let content = message.parts.iter().map(content).collect::<Result<Vec<_>, _>>()?;
+    let said = UserMessage::from(content);
+    if said.is_empty() {
+        return Err(Failure::params("the message says nothing"));
+    }
+    let value = json!({"messageId": message.message_id});
+    Ok(vec![Entry::Custom(Custom { kind: MARK.into(), value }), Entry::User(said)])
+}
+
+/// The entry that names a message which answers.
+pub(super) fn note(message: &Message) -> Entry {
+    let value = json!({"messageId": message.message_id, "parts": message.parts});
+    Entry::Custom(Custom { kind: MARK.into(), value })
+}
+
+/// The answers that a message gives to what its task waits for.
+///
+/// A data part `{"pause", "answer"}` answers that pause; any other one, or a text, the only one that waits.
+pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, Failure> {
+    let named = |part: &Part| {
+        let name = part.data.as_ref()?.get("pause")?.as_str()?;
+        Some(answer::named(pauses, name).map_err(Failure::from).and_then(|pause| {
+            let payload = part.data.as_ref().and_then(|data| data.get("answer")).unwrap_or(&Value::Null);
+            given(pause, payload)
+        }))
+    };
+    let answers = message.parts.iter().filter_map(named).collect::<Result<Vec<_>, _>>()?;
+    if !answers.is_empty() {
+        return Ok(answers);
+    }
+    let [pause] = pauses else {
+        let message = format!("{} questions wait: answer each by a data part {{\"pause\", \"answer\"}}", pauses.len());
+        return Err(Failure::params(message));
+    };
+    if let Some(data) = message.parts.iter().find_map(|part| part.data.as_ref()) {
+        return Ok(vec![given(pause, data)?]);
+    }
+    let texts: Vec<&str> = message.parts.iter().filter_map(|part| part.text.as_deref()).collect();
+    if texts.is_empty() {
+        return Err(Failure::params("the message holds no answer: a text or a data part"));
+    }
+    Ok(vec![text(pause, texts.join("\n").trim())?])
+}
+
+fn given(pause: &Pause, payload: &Value) -> Result<Answered, Failure> {
+    match payload {
+        // A question may be answered by `null` alone where its schema says so, which nobody does.
+        Value::Null => Ok(answer::declined(pause, "the caller declined")),
+        payload => answer::given(pause, payload).map_err(Failure::from),
+    }
+}
+
+fn text(pause: &Pause, said: &str) -> Result<Answered, Failure> {
+    let word = said.trim_end_matches(['.', '!']).to_lowercase();
+    match pause.ask.kind {
+        AskKind::Approval | AskKind::Authorisation if YES.contains(&&*word) => Ok(pause.approve()),
+        AskKind::Approval | AskKind::Authorisation if NO.contains(&&*word) => Ok(pause.deny("the caller said no")),
+        // What is no plain yes approves nothing.
+        AskKind::Approval => Ok(pause.answered(Answer::deny(said))),
+        _ => match answer::given(pause, &Value::from(said)) {
+            Ok(answered) => Ok(answered),
+            // A number, or an object, written as text.
+            Err(error) => match serde_json::from_str(said) {
+                Ok(value) => given(pause, &value),
+                Err(_) => Err(error.into()),
+            },
+        },
+    }
+}
+
+/// A part of a prompt.
+fn content(part: &Part) -> Result<Content, Failure> {
+    if let Some(text) = &part.text {
+        return Ok(Content::text(&**text));
+    }
+    if let Some(data) = &part.data {
+        return Ok(Content::text(data.to_string()));
+    }
+    let source = match (&part.raw, &part.url) {
+        (Some(data), None) => Source::Base64 { data: data.as_str().into() },
+        (None, Some(url)) => Source::Url { url: url.as_str().into() },
+        _ => return Err(Failure::params("a part is one of `text`, `raw`, `url` and `data`")),
+    };
+    let media_type: Arc<str> = part.media_type.as_str().into();
+    match media_type.split('/').next() {
+        Some("image") => Ok(Content::Image(Image { media_type, source })),
+        Some("audio") => Ok(Content::Audio(Audio { media_type, source })),
+        _ if matches!(&*media_type, "application/pdf" | "text/plain") => {
+            let name = Some(&*part.filename).filter(|name| !name.is_empty()).map(Arc::from);
+            Ok(Content::Document(Document { media_type, name, source }))
+        }
+        _ => Err(Failure::new(Code::ContentTypeNotSupported, format!("no model here takes {media_type:?}"))),
+    }
+}

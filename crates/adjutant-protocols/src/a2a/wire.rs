@@ -1,0 +1,263 @@
+//! The objects of the wire, as far as an agent and its callers need them. What is not known is passed over.
+//!
+//! Source: `specification/a2a.proto` of A2A 1.0.1 in its JSON form (2026-08).
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// A unit of work: a run of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Task {
+    /// Its id, made by the server.
+    pub id: String,
+    /// The conversation that it belongs to.
+    pub context_id: String,
+    /// The state that it is in.
+    pub status: TaskStatus,
+    /// The things that it came to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// The things that were said, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Message>,
+}
+
+/// The state of a task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct TaskStatus {
+    /// The state.
+    pub state: TaskState,
+    /// A question to the caller, or the reason of an end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+    /// The time since when: RFC 3339, in UTC.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub timestamp: String,
+}
+
+/// The states of a task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum TaskState {
+    /// It is known, and was not begun.
+    #[serde(rename = "TASK_STATE_SUBMITTED")]
+    Submitted,
+    /// It is at work.
+    #[serde(rename = "TASK_STATE_WORKING")]
+    Working,
+    /// It is done.
+    #[serde(rename = "TASK_STATE_COMPLETED")]
+    Completed,
+    /// It failed.
+    #[serde(rename = "TASK_STATE_FAILED")]
+    Failed,
+    /// Somebody cancelled it.
+    #[serde(rename = "TASK_STATE_CANCELED")]
+    Canceled,
+    /// It waits for an answer of the caller.
+    #[serde(rename = "TASK_STATE_INPUT_REQUIRED")]
+    InputRequired,
+    /// The agent does not do it.
+    #[serde(rename = "TASK_STATE_REJECTED")]
+    Rejected,
+    /// It waits for access that is given elsewhere.
+    #[serde(rename = "TASK_STATE_AUTH_REQUIRED")]
+    AuthRequired,
+    /// One that is not known here.
+    #[default]
+    #[serde(other, rename = "TASK_STATE_UNSPECIFIED")]
+    Unspecified,
+}
+
+/// Something that was said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Message {
+    /// Its id, made by who says it: the same one sent again is the same message.
+    pub message_id: String,
+    /// The conversation; without it, the server begins one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub context_id: String,
+    /// The task that it is about; without it, the message begins one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub task_id: String,
+    /// The one who says it.
+    pub role: Role,
+    /// The parts of what is said.
+    pub parts: Vec<Part>,
+}
+
+/// The one who says something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Role {
+    /// The caller.
+    #[serde(rename = "ROLE_USER")]
+    User,
+    /// The agent.
+    #[serde(rename = "ROLE_AGENT")]
+    Agent,
+    /// Nobody that is known here.
+    #[default]
+    #[serde(other, rename = "ROLE_UNSPECIFIED")]
+    Unspecified,
+}
+
+/// A text, a file, or JSON: one of the first four.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Part {
+    /// A text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A file's bytes, in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+    /// A file's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Any JSON.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub data: Option<Value>,
+    /// The name of a file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub filename: String,
+    /// The MIME type.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub media_type: String,
+}
+
+/// Something that a task came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Artifact {
+    /// Its id in the task.
+    pub artifact_id: String,
+    /// The parts.
+    pub parts: Vec<Part>,
+}
+
+/// A change of a task, as a stream tells it; the first one is the task itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Update {
+    /// The task as it stands.
+    Task(Task),
+    /// A message instead of a task: nothing follows.
+    Message(Message),
+    /// Another state.
+    #[serde(rename_all = "camelCase")]
+    StatusUpdate {
+        /// The task.
+        task_id: String,
+        /// The conversation.
+        context_id: String,
+        /// The state.
+        status: TaskStatus,
+    },
+    /// More of something that it comes to, or other content of it.
+    #[serde(rename_all = "camelCase")]
+    ArtifactUpdate {
+        /// The task.
+        task_id: String,
+        /// The conversation.
+        context_id: String,
+        /// The content.
+        artifact: Artifact,
+        /// True if it stands behind the content before it; otherwise it is in its place.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        append: bool,
+    },
+}
+
+/// A request to say something.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SendMessage {
+    /// The message.
+    pub message: Message,
+    /// The wishes about the answer.
+    pub configuration: SendOptions,
+}
+
+/// The wishes about the answer to a message.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SendOptions {
+    /// The MIME types that the caller understands; any without it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted_output_modes: Vec<String>,
+    /// The number of messages of the history that are wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_length: Option<u32>,
+    /// True if the task is answered with as soon as it is begun.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub return_immediately: bool,
+    /// The address that updates are sent to; refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_push_notification_config: Option<Value>,
+}
+
+/// A request about tasks: each method reads its own part.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct OfTask {
+    pub(super) id: String,
+    pub(super) history_length: Option<u32>,
+    pub(super) context_id: String,
+    pub(super) status: Option<TaskState>,
+    pub(super) page_size: Option<u32>,
+    pub(super) page_token: String,
+    pub(super) status_timestamp_after: String,
+    pub(super) include_artifacts: bool,
+}
+
+impl TaskState {
+    /// True if nothing follows.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+    }
+
+    /// True if it waits for somebody.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+}
+
+impl Message {
+    /// A message of the caller.
+    pub fn user(id: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self { message_id: id.into(), role: Role::User, parts, ..Self::default() }
+    }
+
+    pub(super) fn agent(id: String, parts: Vec<Part>) -> Self {
+        Self { message_id: id, role: Role::Agent, parts, ..Self::default() }
+    }
+}
+
+impl Part {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    /// JSON.
+    pub fn data(data: impl Into<Value>) -> Self {
+        Self { data: Some(data.into()), media_type: "application/json".to_owned(), ..Self::default() }
+    }
+}
+
+/// `null` is JSON like any.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}

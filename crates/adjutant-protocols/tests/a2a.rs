@@ -1,0 +1,185 @@
+//! An agent that callers ask over A2A: what each method answers, and what is done once.
+
+use adjutant_agent::{Agent, MemoryJournal};
+use adjutant_llm::{CallResult, Script, ScriptedModel};
+use adjutant_protocols::a2a::{AgentCard, AgentDesk, Handler, Reply};
+use adjutant_tool::{Approval, CallContext, ToolSpec, tool_fn};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+/// An agent that pays if it may, in the sessions of a journal; its model answers with these, one after the other.
+fn handler(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
+    let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
+    let pay = tool_fn(spec, |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("paid {args}"))) });
+    let agent = Agent::new(ScriptedModel::new(scripts)).tool(pay).journal(journal.clone());
+    Handler::new(AgentDesk::new(agent), &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"))
+}
+
+fn pays(amount: u64) -> Script {
+    Script::new().call("pay", json!({"amount": amount}))
+}
+
+fn message(id: &str, part: Value, more: Value) -> Value {
+    let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": [part]});
+    message.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    json!({"message": message})
+}
+
+/// The answer to a request: its result, or the code of its refusal.
+async fn ask(handler: &Handler, method: &str, params: Value) -> Result<Value, i64> {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
+    let Reply::Json(mut told) = handler.handle(Some("1.0"), body.as_bytes()).await else { panic!("a stream") };
+    assert_eq!(told["id"], 7);
+    told["error"]["code"].as_i64().map_or_else(|| Ok(told["result"].take()), Err)
+}
+
+async fn send(handler: &Handler, params: Value) -> Result<Value, i64> {
+    ask(handler, "SendMessage", params).await.map(|mut told| told["task"].take())
+}
+
+fn text(task: &Value) -> &str {
+    task["artifacts"][0]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// The names of what a stream tells, with its states.
+async fn followed(handler: &Handler, method: &str, params: Value) -> Vec<String> {
+    let body = json!({"jsonrpc": "2.0", "id": "s", "method": method, "params": params}).to_string();
+    let Reply::Stream(frames) = handler.handle(Some("1.0"), body.as_bytes()).await else { panic!("no stream") };
+    let text: String = frames.collect().await;
+    let frames = text.split("\n\n").filter_map(|frame| frame.strip_prefix("data: "));
+    let names = frames.map(|frame| {
+        let mut frame: Value = serde_json::from_str(frame).expect("JSON");
+        assert_eq!(frame["id"], "s");
+        let (name, told) = frame["result"].as_object_mut().expect("a result").iter().next().expect("one").to_owned();
+        let state = told["status"]["state"].as_str().unwrap_or_default();
+        format!("{name} {}{}", state.trim_start_matches("TASK_STATE_"), text_of(told))
+    });
+    names.collect()
+}
+
+fn text_of(told: &Value) -> &str {
+    told["artifact"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
+    let handler = handler(&MemoryJournal::default(), [Script::new().text("Done.")]);
+    let task = send(&handler, message("m1", json!({"text": "Go."}), json!({"contextId": "c"}))).await.expect("a task");
+    let (id, go) = (task["id"].as_str().expect("an id"), json!({"text": "Go."}));
+    let of = |params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": params}).to_string();
+    let on = |method: &str| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": {"id": id}}).to_string();
+    let table = [
+        (Some("1.0"), "{".to_owned(), -32700),
+        (Some("1.0"), r#"{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "GetTask"}"#.to_owned(), -32700),
+        (Some("1.0"), json!([]).to_string(), -32600),
+        (Some("1.0"), json!({"jsonrpc": "2.0", "method": "GetTask"}).to_string(), -32600),
+        (Some("1.0"), on("message/send"), -32601),
+        (None, on("GetTask"), -32009),
+        (Some(""), on("GetTask"), -32009),
+        (Some("0.3"), on("GetTask"), -32009),
+        (Some("1.1"), on("GetTask"), -32009),
+        (Some("1.0"), of(json!({"message": 1})), -32602),
+        (Some("1.0"), of(message("", go.clone(), json!({}))), -32602),
+        (Some("1.0"), of(json!({"message": {"messageId": "m", "parts": []}})), -32602),
+        (Some("1.0"), of(message("m", json!({"raw": "eA==", "mediaType": "video/mp4"}), json!({}))), -32005),
+        (Some("1.0"), of(message("m", json!({}), json!({}))), -32602),
+        (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "9.c"}))), -32001),
+        (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "nothing"}))), -32001),
+        (Some("1.0"), of(message("m", go.clone(), json!({"taskId": id, "contextId": "d"}))), -32602),
+        (Some("1.0"), of(message("m", go, json!({"taskId": id}))), -32004),
+        (Some("1.0"), on("CancelTask"), -32002),
+        (Some("1.0"), on("SubscribeToTask"), -32004),
+        (Some("1.0"), on("ListTasks"), -32004),
+        (Some("1.0"), on("GetExtendedAgentCard"), -32004),
+        (Some("1.0"), on("CreateTaskPushNotificationConfig"), -32003),
+    ];
+    for (version, body, code) in table {
+        let Reply::Json(told) = handler.handle(version, body.as_bytes()).await else { panic!("{body} is a stream") };
+        assert_eq!(told["error"]["code"], code, "{version:?} {body}: {told}");
+        let is_named = told["error"]["data"][0]["reason"].is_string();
+        assert_eq!(is_named, code > -32100, "{told}");
+    }
+    assert_eq!(handler.card()["capabilities"]["pushNotifications"], false);
+}
+
+#[tokio::test]
+async fn message_is_heard_once_when_it_comes_again_and_its_task_is_found_in_the_log() {
+    let journal = MemoryJournal::default();
+    let go = || message("m1", json!({"text": "Go."}), json!({}));
+    let first = send(&handler(&journal, [Script::new().text("Done.")]), go()).await.expect("a task");
+    assert_eq!((&first["status"]["state"], text(&first)), (&json!("TASK_STATE_COMPLETED"), "Done."));
+    assert_eq!(first["history"][0]["messageId"], "m1");
+    // Another program: its model has nothing to say.
+    let later = handler(&journal, []);
+    assert_eq!(send(&later, go()).await, Ok(first.clone()));
+    assert_eq!(ask(&later, "GetTask", json!({"id": first["id"]})).await, Ok(first.clone()));
+    let listed =
+        ask(&later, "ListTasks", json!({"contextId": first["contextId"], "pageSize": 1})).await.expect("a page");
+    assert_eq!((&listed["totalSize"], &listed["nextPageToken"]), (&json!(1), &json!("")));
+    assert_eq!(listed["tasks"][0]["artifacts"], Value::Null, "nobody asked for them");
+}
+
+#[tokio::test]
+async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_began_anew() {
+    let journal = MemoryJournal::default();
+    let of = json!({"contextId": "c"});
+    let mut task =
+        send(&handler(&journal, [pays(1)]), message("m1", json!({"text": "Go."}), of)).await.expect("a task");
+    // The first program is gone when it has let go of the log.
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+    let id = task["id"].clone();
+    let parts = &task["status"]["message"]["parts"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(parts[1]["data"]["call"], json!({"name": "pay", "args": {"amount": 1}}));
+    let (first, of) = (parts[1]["data"]["pause"].clone(), json!({"taskId": id}));
+
+    let later = handler(&journal, [pays(2), Script::new().text("Done.")]);
+    let yes = message("m2", json!({"text": "Yes."}), of.clone());
+    for _ in 0..2 {
+        // Sent again it approves nothing else, though something else waits.
+        task = send(&later, yes.clone()).await.expect("a task");
+        assert_eq!(task["status"]["message"]["parts"][1]["data"]["call"]["args"], json!({"amount": 2}));
+    }
+    let stale = message("m3", json!({"data": {"pause": first, "answer": {"approved": true}}}), of.clone());
+    assert_eq!(send(&later, stale).await, Err(-32004), "what is answered waits no more");
+    let unfit = message("m4", json!({"data": {"maybe": true}}), of.clone());
+    assert_eq!(send(&later, unfit).await, Err(-32602));
+
+    let pause = &task["status"]["message"]["parts"][1]["data"]["pause"];
+    let answer = json!({"pause": pause, "answer": {"approved": true, "editedArgs": {"amount": 3}}});
+    let told = followed(&later, "SendStreamingMessage", message("m5", json!({"data": answer}), of)).await;
+    assert_eq!(told.first().map(String::as_str), Some("task WORKING"));
+    assert_eq!(told.last().map(String::as_str), Some("statusUpdate COMPLETED"));
+    let task = ask(&later, "GetTask", json!({"id": id})).await.expect("it is there");
+    let said: Vec<_> = task["history"].as_array().expect("a history").iter().map(|it| &it["messageId"]).collect();
+    assert_eq!([said[0], said[2], said[4]], [&json!("m1"), &json!("m2"), &json!("m5")]);
+    assert_eq!(text(&task), "Done.");
+    let newest = ask(&later, "GetTask", json!({"id": id, "historyLength": 1})).await.expect("it is there");
+    assert_eq!(newest["history"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so() {
+    let handler = handler(&MemoryJournal::default(), [pays(1), pays(2), Script::new().text("No then."), Script::new()]);
+    let begin = async |context: &str| {
+        let go = message(context, json!({"text": "Go."}), json!({"contextId": context}));
+        send(&handler, go).await.expect("a task")["id"].take()
+    };
+    let (one, other) = (begin("one").await, begin("other").await);
+    let told = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it waits");
+    assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(ask(&handler, "CancelTask", json!({"id": one})).await, Ok(told), "it is cancelled already");
+
+    let follow = followed(&handler, "SubscribeToTask", json!({"id": other}));
+    let deny = async {
+        let mut busy = message("m2", json!({"text": "Rather not, it is late."}), json!({"taskId": other}));
+        busy["configuration"] = json!({"returnImmediately": true});
+        send(&handler, busy).await.expect("a task")
+    };
+    let (told, begun) = futures_util::join!(follow, deny);
+    assert_eq!(begun["id"], other);
+    assert_eq!((&*told[0], told.last().map(String::as_str)), ("task INPUT_REQUIRED", Some("statusUpdate COMPLETED")));
+    assert!(told.contains(&"artifactUpdate No then.".to_owned()), "{told:?}");
+}

@@ -1,0 +1,64 @@
+//! The agent for callers that speak A2A: its card, and one route for all their requests.
+
+use std::{convert::Infallible, sync::Arc};
+
+use adjutant_protocols::a2a::{AgentCard, HEADERS, Handler, Reply};
+use axum::{
+    Json,
+    body::{self, Body},
+    extract::{RawQuery, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{
+    MAX_REQUEST_BYTES,
+    error::{Problem, too_long},
+    routes::{self, BODY_TIMEOUT, Plane as _, Site},
+};
+use crate::{ErrorKind, prompt::LocalPrompter};
+
+/// The route of requests.
+pub(super) const PATH: &str = "/a2a";
+/// The header, or the field of the query, that says which version a caller speaks.
+const VERSION: &str = "a2a-version";
+
+pub(super) fn handler(prompter: &LocalPrompter, card: &AgentCard) -> Handler {
+    Handler::new(prompter.clone(), card)
+}
+
+pub(super) async fn card(State(site): State<Arc<Site>>) -> Json<Value> {
+    Json(site.a2a.card().clone())
+}
+
+pub(super) async fn ask(
+    State(site): State<Arc<Site>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let place = routes::place(site.prompts())?;
+    let body = match timeout(BODY_TIMEOUT, body::to_bytes(body, MAX_REQUEST_BYTES)).await {
+        Ok(body) => body.map_err(|_| too_long())?,
+        Err(_) => {
+            let message = "the request took too long to arrive";
+            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::TimedOut, message));
+        }
+    };
+    let asked = query.iter().flat_map(|query| query.split('&')).filter_map(|field| field.split_once('='));
+    let asked = asked.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(VERSION)).map(|(_, version)| version);
+    let version = headers.get(VERSION).and_then(|version| version.to_str().ok()).or(asked);
+    Ok(match site.a2a.handle(version, &body).await {
+        Reply::Json(told) => Json(told).into_response(),
+        Reply::Stream(frames) => {
+            let frames = frames.map(move |frame| {
+                let _ = &place;
+                Ok::<_, Infallible>(frame)
+            });
+            (HEADERS, Body::from_stream(frames)).into_response()
+        }
+    })
+}

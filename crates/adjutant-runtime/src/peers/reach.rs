@@ -1,0 +1,166 @@
+//! The endpoint of an agent that speaks A2A: found by its card, asked by JSON-RPC, read no further than a limit.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use adjutant_llm::Cause;
+use adjutant_tool::{ToolError, ToolErrorKind};
+use reqwest::{Client, Response, Url, redirect::Policy};
+use rustls::{ClientConfig, crypto::CryptoProvider};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use serde_json::{Value, json};
+
+/// The place of cards.
+const CARD: &str = "/.well-known/agent-card.json";
+const VERSION: &str = "1.0";
+/// The time to connect, and for a card.
+const CONNECT: Duration = Duration::from_secs(10);
+const QUICK: Duration = Duration::from_secs(30);
+/// The most bytes of an answer that are read.
+const MAX_ANSWER: usize = 16 << 20;
+/// The most characters of what it says about a refusal that are told.
+const MAX_REASON: usize = 1_000;
+
+/// An agent that is asked.
+#[derive(Clone)]
+pub(super) struct Remote {
+    pub(super) name: Arc<str>,
+    pub(super) endpoint: Url,
+    /// Its description; `null` if that was not looked at.
+    pub(super) card: Value,
+    token: Option<Arc<str>>,
+    http: Client,
+}
+
+/// A request without an answer.
+pub(super) enum Lost {
+    /// It was refused.
+    Refused(ToolError),
+    /// It was not sent.
+    Unsent(ToolError),
+    /// It may have been heard.
+    Unheard,
+}
+
+impl Remote {
+    /// Finds the agent by its card: at the address itself if that names a file, else at the well-known place of its host.
+    ///
+    /// # Errors
+    /// `Failed` if there is no card, or it names no endpoint that is spoken with: nothing was asked.
+    pub(super) async fn find(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
+        let mut remote = Self::at(name, url, token)?;
+        let given = remote.endpoint.clone();
+        let at = if given.path().ends_with(".json") { Ok(given.clone()) } else { given.join(CARD) };
+        let wrong = |why: String| ToolError::failed(format!("{name} was not asked: {why}"));
+        let asked = remote.http.get(at.map_err(|error| wrong(error.to_string()))?).timeout(QUICK);
+        let asked =
+            remote.token.iter().fold(asked.header("A2A-Version", VERSION), |asked, token| asked.bearer_auth(token));
+        let answer = asked.send().await.map_err(|error| wrong(format!("its card: {}", cause(error))))?;
+        if !answer.status().is_success() {
+            return Err(wrong(format!("its card: status {}", answer.status())));
+        }
+        let card = whole(answer).await.map_err(|why| wrong(format!("its card: {why}")))?;
+        let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let speaks = |it: &&Value| {
+            let version = it["protocolVersion"].as_str().unwrap_or_default();
+            let is_known = version == VERSION || version.strip_prefix(VERSION).is_some_and(|it| it.starts_with('.'));
+            it["protocolBinding"].as_str().is_some_and(|it| it.eq_ignore_ascii_case("JSONRPC")) && is_known
+        };
+        let found = interfaces.iter().find(speaks).and_then(|it| it["url"].as_str());
+        let found = found.ok_or_else(|| wrong("it speaks no A2A 1.0 over JSON-RPC".to_owned()))?;
+        let endpoint = given.join(found).map_err(|error| wrong(error.to_string()))?;
+        if endpoint.origin() != given.origin() {
+            // Whoever writes a card does not say where else a token goes, nor which address of a network is asked.
+            return Err(wrong(format!("its card names another host, {:?}", endpoint.host_str().unwrap_or_default())));
+        }
+        (remote.endpoint, remote.card) = (endpoint, card);
+        Ok(remote)
+    }
+
+    /// The agent at an endpoint.
+    pub(super) fn at(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
+        let wrong = |why: String| ToolError::failed(format!("{name} cannot be asked: {why}"));
+        let endpoint = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+        let http = client(&endpoint).map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
+        Ok(Self { name: name.into(), endpoint, card: Value::Null, token: token.map(Arc::from), http })
+    }
+
+    /// Asks for something; an error of the agent is a refusal.
+    pub(super) async fn ask(&self, method: &str, params: Value, within: Duration) -> Result<Value, Lost> {
+        let name = &self.name;
+        let asked = self.http.post(self.endpoint.clone()).timeout(within).header("A2A-Version", VERSION);
+        let asked = self.token.iter().fold(asked, |asked, token| asked.bearer_auth(token));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let answer = match asked.json(&body).send().await {
+            Ok(answer) => answer,
+            Err(error) if error.is_connect() => {
+                return Err(Lost::Unsent(ToolError::failed(format!("{name} was not asked: {}", cause(error)))));
+            }
+            Err(_) => return Err(Lost::Unheard),
+        };
+        let status = answer.status();
+        let told = whole(answer).await;
+        if let Ok(told) = &told
+            && let Some(message) = told["error"]["message"].as_str().filter(|_| told["error"].is_object())
+        {
+            let message: String = message.chars().take(MAX_REASON).collect();
+            return Err(Lost::Refused(ToolError::failed(format!("{name} refuses: {message}"))));
+        }
+        match status.as_u16() {
+            401 | 403 => {
+                let message = format!("{name} was not asked, because it refused the token: {status}");
+                Err(Lost::Refused(ToolError::new(ToolErrorKind::Denied, message)))
+            }
+            502..=504 => Err(Lost::Unheard),
+            200..=299 => told.map(|mut told| told["result"].take()).map_err(|_| Lost::Unheard),
+            _ => Err(Lost::Refused(ToolError::failed(format!("{name} refuses: status {status}")))),
+        }
+    }
+}
+
+/// A client of one call: it follows no redirect, and asks the environment's proxy for other machines alone.
+fn client(at: &Url) -> Result<Client, Cause> {
+    static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
+    let tls = || {
+        // A program may have chosen another provider for all of its TLS.
+        let chosen = CryptoProvider::get_default().cloned();
+        let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
+        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
+        let config = config.and_then(|config| config.with_platform_verifier());
+        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
+    };
+    let builder = Client::builder()
+        .tls_backend_preconfigured(TLS.get_or_init(tls).clone()?)
+        .http1_only()
+        .connect_timeout(CONNECT)
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        // A server may close what it answered on without a word, and what was sent is not sent again.
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")));
+    let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&at.host_str().unwrap_or_default());
+    let builder = if is_here { builder.no_proxy() } else { builder };
+    builder.build().map_err(Cause::from)
+}
+
+/// The JSON of an answer, in which no key stands twice.
+async fn whole(mut answer: Response) -> Result<Value, String> {
+    let mut bytes = Vec::new();
+    while let Some(part) = answer.chunk().await.map_err(cause)? {
+        if bytes.len() + part.len() > MAX_ANSWER {
+            return Err(format!("it has more than {MAX_ANSWER} bytes"));
+        }
+        bytes.extend_from_slice(&part);
+    }
+    adjutant_llm::json::from_slice(&bytes).map_err(|error| format!("no JSON: {error}"))
+}
+
+/// An error in words, without an address that may hold something secret.
+fn cause(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+    format!("{error}{source}")
+}

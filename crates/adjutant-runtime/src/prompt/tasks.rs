@@ -1,0 +1,117 @@
+//! The sessions as a desk at which the tasks of callers of other protocols are performed.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_agent::{JournalErrorKind, Lane, Post, Seq};
+use adjutant_protocols::a2a::{Desk, Events, Until, Wish};
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use tokio::time::{sleep, timeout};
+
+use super::{Control, EventStream, LocalPrompter, ResumeRequest, live, session, told};
+use crate::{Error, ErrorKind};
+
+/// The time in which a run that has ended lets go of its session, or the next agent begins.
+const BETWEEN: Duration = Duration::from_millis(20);
+const LET_GO: Duration = Duration::from_secs(2);
+
+#[async_trait]
+impl Desk for LocalPrompter {
+    async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, adjutant_protocols::Error> {
+        let events = self.told_of(session, after, until).await.map_err(|error| refused(&error))?;
+        Ok(Box::pin(events.map(|event| event.map_err(|error| refused(&error)))))
+    }
+
+    async fn perform(&self, session: &str, wish: Wish) -> Result<(), adjutant_protocols::Error> {
+        self.done(session.into(), wish).await.map_err(|error| refused(&error))
+    }
+}
+
+impl LocalPrompter {
+    async fn told_of(&self, session: &str, after: Seq, until: Until) -> Result<EventStream, Error> {
+        let (log, asked) = (session::check(session)?, self.asked());
+        let info = match asked.sessions.journal().info(&log).await {
+            Ok(info) => info,
+            Err(error) if error.kind == JournalErrorKind::Missing => return Ok(Box::pin(stream::empty())),
+            Err(error) => return Err(told::of_journal(error)),
+        };
+        if until != Until::Now {
+            return self.followed(session.into(), after).await;
+        }
+        let after = live::after(&info, Some(after.0))?;
+        let lead = asked.table.lead(&session.into(), |name| (asked.lead)(name))?;
+        let events: EventStream = match lead.active().await? {
+            Some(agent) => Box::pin(agent.log().events_after(after).map(|event| event.map_err(told::of_agent))),
+            None => Box::pin(stream::empty()),
+        };
+        asked.table.forget();
+        Ok(events)
+    }
+
+    /// The events after a record, until nobody works in the session: where agents hand the conversation over, each has a run.
+    async fn followed(&self, session: Arc<str>, after: Seq) -> Result<EventStream, Error> {
+        let events = self.attached(&session, Some(after.0)).await?;
+        let state = (self.clone(), session, events, after);
+        Ok(Box::pin(stream::unfold(Some(state), |state| async move {
+            let (prompter, session, mut events, mut after) = state?;
+            loop {
+                match events.next().await {
+                    Some(Ok(event)) => {
+                        after = after.max(event.seq);
+                        return Some((Ok(event), Some((prompter, session, events, after))));
+                    }
+                    Some(Err(error)) => return Some((Err(error), None)),
+                    None if !prompter.asked().table.is_at_work(&session) => return None,
+                    None => sleep(BETWEEN).await,
+                }
+                match prompter.attached(&session, Some(after.0)).await {
+                    Ok(next) => events = next,
+                    Err(error) => return Some((Err(error), None)),
+                }
+            }
+        })))
+    }
+
+    /// Waits until a session is free whose run has ended, as its log says: its end is told a moment before that.
+    async fn freed(&self, session: &str) {
+        let mut runs = self.runs();
+        let freed = async {
+            runs.mark_unchanged();
+            // The sender is held by the prompter.
+            while self.asked().table.is_at_work(session) && runs.changed().await.is_ok() {}
+        };
+        // One that goes on refuses what is wished.
+        let _is_free = timeout(LET_GO, freed).await;
+    }
+
+    async fn done(&self, session: Arc<str>, wish: Wish) -> Result<(), Error> {
+        let (log, table) = (session::check(&session)?, &self.asked().table);
+        match wish {
+            Wish::Prompt(entries) => {
+                let place = table.place()?;
+                self.freed(&session).await;
+                self.begin_on(entries, &session, None).await?.detach(place);
+            }
+            Wish::Answers { answers, note } => {
+                let place = table.place()?;
+                self.freed(&session).await;
+                let post = Post::Message { lane: Lane::Steering, content: note };
+                self.asked().sessions.journal().post(&log, post).await.map_err(told::of_journal)?;
+                self.going_on(ResumeRequest::new(answers).session(session)).await?.detach(place);
+            }
+            Wish::Stop => self.hear(session, Control::Stop {}).await?,
+            // The manifest says what becomes of a run that a crash has cut off.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn refused(error: &Error) -> adjutant_protocols::Error {
+    let kind = match error.kind() {
+        ErrorKind::Conflict | ErrorKind::Busy | ErrorKind::Closed => adjutant_protocols::ErrorKind::Stale,
+        ErrorKind::Invalid | ErrorKind::Full | ErrorKind::Missing => adjutant_protocols::ErrorKind::Invalid,
+        _ => adjutant_protocols::ErrorKind::Agent,
+    };
+    adjutant_protocols::Error::new(kind, error.message())
+}
