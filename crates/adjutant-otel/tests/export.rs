@@ -11,10 +11,7 @@ use std::{
 
 use adjutant_agent::{Flush, Journal, MemoryJournal, Owner, Work};
 use adjutant_fleet::Fleet;
-use adjutant_llm::{
-    Options, Request, Script, ScriptedModel, Usage, complete,
-    telemetry::{METRICS_TARGET, Traced},
-};
+use adjutant_llm::{Options, Request, Script, ScriptedModel, Usage, complete, telemetry::Traced};
 use adjutant_otel::{ErrorKind, Otel};
 use adjutant_tool::Cancel;
 use opentelemetry_proto::tonic::{
@@ -24,7 +21,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::span::SpanKind,
 };
 use prost::Message;
-use tracing_subscriber::{Layer, filter::filter_fn, layer::SubscriberExt};
+use tracing_subscriber::layer::SubscriberExt;
 
 /// One request that the collector got: its path, a header of ours, and its body.
 type Got = (String, Option<String>, Vec<u8>);
@@ -175,20 +172,6 @@ async fn shutdown_sends_span_and_metrics_when_a_traced_model_was_asked() {
     assert_eq!(sums.into_iter().collect::<Vec<_>>(), expect);
     let histograms = ["gen_ai.client.inference.duration", "gen_ai.client.inference.time_to_first_chunk"];
     assert_eq!(others, histograms);
-}
-
-#[tokio::test]
-async fn metrics_are_sent_when_no_span_is_wanted() {
-    let (address, got) = collector();
-    let otel = Otel::new(address, "clerk").flush_limit(Duration::from_secs(60));
-    let (layer, exporting) = otel.layer().expect("an export");
-    {
-        let layer = layer.with_filter(filter_fn(|it| it.target() == METRICS_TARGET));
-        let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-        ask().await;
-    }
-    exporting.shutdown().expect("the collector takes it");
-    assert_eq!(got.try_iter().map(|(path, ..)| path).collect::<Vec<_>>(), ["/v1/metrics"]);
 }
 
 #[tokio::test(start_paused = true)]
