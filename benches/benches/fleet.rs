@@ -46,6 +46,8 @@ const LOOKING: Duration = Duration::from_secs(5);
 const IDLE_NS: f64 = 5.0;
 /// How many rows a worker may read in a second of looking, however many sessions idle.
 const ROWS_READ: f64 = 20.0;
+/// How many rows the server may read for a session that is taken and ended, however many more are due.
+const ROWS_TAKEN: f64 = 20.0;
 /// What a turn under a worker may cost over a plain one.
 const OVER_PLAIN: f64 = 1.3;
 /// How many runs a round has, and how many turns each.
@@ -99,7 +101,22 @@ impl Place {
             }
         }
     }
+
+    /// What the server has counted of the table of logs; `None` of a file.
+    async fn counted(&self, what: &str) -> Option<i64> {
+        if let Self::Sqlite(_) = self {
+            return None;
+        }
+        // What connections count they tell when they have rested for a second.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let what = format!("select coalesce(sum({what}), 0)::bigint from pg_stat_user_tables where relname = 'logs'");
+        Some(self.sql("", &what).await)
+    }
 }
+
+/// The rows of the table of logs and of its indices that the server read, and the statements that it ran on them.
+const READ: &str = "seq_tup_read + coalesce(idx_tup_fetch, 0)";
+const ASKED: &str = "seq_scan + coalesce(idx_scan, 0)";
 
 fn main() -> ExitCode {
     let mut rows = Rows::default();
@@ -177,19 +194,7 @@ struct Look {
 }
 
 async fn look(place: &Place, journal: &Arc<dyn DueWork>) -> Look {
-    let read = async |what: &str| match place {
-        Place::Sqlite(_) => None,
-        Place::Postgres(_) => {
-            // What connections count they tell when they have rested for a second.
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            Some(place.sql("", what).await)
-        }
-    };
-    const READ: &str = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint \
-        from pg_stat_user_tables where relname = 'logs'";
-    const ASKED: &str = "select coalesce(sum(seq_scan + coalesce(idx_scan, 0)), 0)::bigint \
-        from pg_stat_user_tables where relname = 'logs'";
-    let before = (read(READ).await, read(ASKED).await);
+    let before = (place.counted(READ).await, place.counted(ASKED).await);
     let stop = Cancel::new();
     let fleet = Fleet::new(Arc::clone(journal), |_| Err("nothing is due".into()));
     let computed = spent::computed();
@@ -198,7 +203,7 @@ async fn look(place: &Place, journal: &Arc<dyn DueWork>) -> Look {
     let computed = spent::computed() - computed;
     stop.cancel();
     worker.await.expect("no panic").expect("it ends");
-    let after = (read(READ).await, read(ASKED).await);
+    let after = (place.counted(READ).await, place.counted(ASKED).await);
     let each = |after: Option<i64>, before: Option<i64>| {
         after.zip(before).map(|(after, before)| (after - before) as f64 / LOOKING.as_secs_f64())
     };
@@ -218,6 +223,7 @@ async fn claims(place: &Place, rows: &mut Rows) {
                     &format!("update adjutant.logs set work = 1, lost = 0, owner = null, epoch = epoch + 1 where created_ms <= {DUE}"),
                 )
                 .await;
+            let read = if workers == 1 { place.counted(READ).await } else { None };
             let began = Instant::now();
             let taken = journals.iter().map(|journal| tokio::spawn(take(Arc::clone(journal), at_a_time)));
             let all: usize = join_all(taken).await.into_iter().map(|taken| taken.expect("no panic")).sum();
@@ -226,6 +232,12 @@ async fn claims(place: &Place, rows: &mut Rows) {
             let what =
                 format!("{name}: sessions taken and ended in a second by {workers} workers, {at_a_time} at a time");
             rows.figure(&what, &format!("beside {IDLE} idle ones"), all as f64 / took);
+            if let Some(before) = read
+                && let Some(after) = place.counted(READ).await
+            {
+                let what = format!("{name}: rows read for a session that is taken, {at_a_time} at a time");
+                rows.row(&what, &format!("of {DUE} due ones"), (after - before) as f64 / DUE as f64, ROWS_TAKEN);
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The writer of a session's log: one order over the records of all threads, shared by their executors.
 
+mod headway;
+
 use std::{
     fmt, mem,
     pin::pin,
@@ -15,6 +17,8 @@ use adjutant_core::{
 };
 use adjutant_llm::ThreadId;
 use tokio::sync::{Notify, oneshot};
+
+use headway::Headway;
 
 /// The largest number of records that wait to be saved as a group.
 const MAX_UNSAVED: usize = 64;
@@ -57,6 +61,7 @@ struct State {
     unshown: Vec<Unshown>,
     /// True if something was saved that a crash of the machine may undo.
     lazy: bool,
+    headway: Headway,
     /// The error of an append that failed or was cut off, if one was: the log may hold it or not.
     broken: Option<JournalError>,
 }
@@ -121,6 +126,7 @@ impl Writer {
             unsaved: Vec::new(),
             unshown: Vec::new(),
             lazy: false,
+            headway: Headway::default(),
             broken: None,
         };
         let shared = WriterShared {
@@ -335,6 +341,9 @@ impl Lease {
         if let Some(work) = Work::after(&records, &self.shared.root) {
             let stays_due = work == Work::Idle && self.shared.awaited.load(Ordering::Relaxed);
             log.mark(if stays_due { Work::Open } else { work });
+        }
+        if self.shared.state().headway.comes_with(&records) {
+            log.progressed();
         }
         self.appends = true;
         let appended = log.append(&records, flush).await;

@@ -231,6 +231,10 @@ pub trait Log: Send + fmt::Debug {
         let _ = work;
     }
 
+    /// Says that the run has got further than this owner found it: the owners that it lost before do not count any more. Stored
+    /// with the next append, in one write. Not kept by default.
+    fn progressed(&mut self) {}
+
     /// Returns the number of records that are worth a fold that is kept beside the log; `None` if a fold would save
     /// nothing.
     ///

@@ -30,8 +30,8 @@ type MakeAgent = dyn Fn(&LogInfo) -> Result<Agent, String> + Send + Sync;
 /// A worker over the sessions of a journal.
 ///
 /// Whatever number of workers there are, in this process or in others, each due session goes to one; what a dead one had goes to
-/// another when its ownership ends. A session whose workers die five times in a row is set aside, and so is one whose agent cannot
-/// be made or whose log cannot be used: [`DueWork::retry`] gives it back.
+/// another when its ownership ends. A session whose workers die five times in a row, none of which brings it a whole turn further,
+/// is set aside, and so is one whose agent cannot be made or whose log cannot be used: [`DueWork::retry`] gives it back.
 pub struct Fleet {
     journal: Arc<dyn DueWork>,
     agents: Arc<MakeAgent>,

@@ -3,18 +3,20 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use adjutant_agent::{Agent, DueWork, Flush, Journal, Lane, LogId, MemoryJournal, Owner, Post, Seq, Waker, Work};
+use adjutant_agent::{
+    Agent, DueWork, Flush, Journal, Lane, LogId, LogInfo, MAX_LOST_OWNERS, MemoryJournal, Owner, Post, Seq, Waker, Work,
+};
 use adjutant_fleet::{Fleet, FleetStatus};
 use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Approval, CallContext, Cancel, Replay, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::json;
-use tokio::task::JoinHandle;
+use tokio::{sync::Notify, task::JoinHandle};
 
 /// Says something to a session, which is made if there is none.
 async fn post(journal: &MemoryJournal, log: &str, text: &str) {
@@ -194,4 +196,51 @@ async fn session_whose_agent_cannot_be_made_is_set_aside_with_the_reason_until_i
     assert!(journal.retry(&"log".into()).await.expect("it is there"));
     let agent = Agent::new(ScriptedModel::new([Script::new().text("done")]));
     until(Fleet::new(journal.clone(), move |_| Ok(agent.clone())), |status| status.finished() == 1).await;
+}
+
+/// How many workers die over a session, until it is set aside or a dozen have: each in the call of a turn, after so many that it ends.
+async fn deaths(replay: Replay, ended: usize) -> usize {
+    let (journal, log) = (MemoryJournal::default(), LogId::from("log"));
+    post(&journal, "log", "Go on.").await;
+    for death in 0..12 {
+        let (calls, dies) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let at = Arc::clone(&dies);
+        let agents = move |_: &LogInfo| {
+            let (calls, dies) = (Arc::clone(&calls), Arc::clone(&at));
+            let spec = ToolSpec { replay, ..ToolSpec::new("step", "Steps.", json!({"type": "object"})) };
+            let step = tool_fn(spec, move |_, _| {
+                let ends = calls.fetch_add(1, Ordering::Relaxed) < ended;
+                if !ends {
+                    dies.notify_one();
+                }
+                async move {
+                    if ends { Ok(CallResult::ok("done")) } else { std::future::pending().await }
+                }
+            });
+            let scripts = (0..9).map(|_| Script::new().call("step", json!({})));
+            Ok(Agent::new(ScriptedModel::new(scripts)).tool(step))
+        };
+        let worker = tokio::spawn(Fleet::new(journal.clone(), agents).run(Cancel::new()));
+        if tokio::time::timeout(Duration::from_secs(60), dies.notified()).await.is_err() {
+            assert!(matches!(work(&journal, "log").await, Work::Aside { .. }));
+            worker.abort();
+            return death;
+        }
+        // What it would still write is not heard.
+        drop(journal.own(&log, &Owner { takes_over: true, ..Owner::default() }).await.expect("it is taken"));
+        worker.abort();
+        assert!(worker.await.expect_err("it has no end of its own").is_cancelled());
+    }
+    12
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_is_set_aside_when_its_workers_die_without_a_whole_turn_and_not_when_each_does_one() {
+    // The first worker began the run; the next ones lost it.
+    let aside = usize::from(MAX_LOST_OWNERS) + 1;
+    for (replay, ended, expect) in
+        [(Replay::Pure, 0, aside), (Replay::Once, 0, aside), (Replay::Pure, 2, 12), (Replay::Once, 1, 12)]
+    {
+        assert_eq!(deaths(replay, ended).await, expect, "{replay:?}, {ended} calls end");
+    }
 }

@@ -31,15 +31,31 @@ mod journal {
 }
 
 mod due {
-    use adjutant_testing::due_suite::lab_fn;
+    use std::{path::PathBuf, sync::Arc};
+
+    use adjutant_core::{DueWork, Log};
+    use adjutant_testing::due_suite::DueLab;
+    use tempfile::TempDir;
 
     use super::{file, opened};
 
-    adjutant_testing::due_suite!({
-        let file = file();
-        let lab = lab_fn(move || opened(&file).journal());
-        lab.without("lost_owners_set_aside", "an owner dies with its process: see the drill of fleets")
-    });
+    struct Lab((TempDir, PathBuf));
+
+    #[async_trait::async_trait]
+    impl DueLab for Lab {
+        async fn open(&self) -> Arc<dyn DueWork> {
+            Arc::new(opened(&self.0).journal())
+        }
+
+        async fn crash(&self, log: Box<dyn Log>) {
+            // Nobody gives it up, and its process is none that is there.
+            std::mem::forget(log);
+            let db = rusqlite::Connection::open(&self.0.1).expect("it opens");
+            db.execute("UPDATE logs SET instance = 'gone' WHERE owner IS NOT NULL", []).expect("it is written");
+        }
+    }
+
+    adjutant_testing::due_suite!(Lab(file()));
 }
 
 mod kv {

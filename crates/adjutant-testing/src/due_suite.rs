@@ -59,6 +59,7 @@ checks! {
     plays::each_goes_to_one: "of many who ask at once each due log goes to one, whoever asks first gets no more than asked for",
     plays::aside_is_not_due: "a log that was set aside is not due until it is tried again, and says why",
     plays::lost_owners_set_aside: "a log whose owners die in a row is set aside, and whoever parks or ends begins anew",
+    plays::progress_begins_anew: "owners that were lost before a run got further do not count, and those after it do",
     plays::backlog_counts: "the numbers are those of the logs",
     plays::news_wakes: "who waits is woken by a post",
 }
@@ -91,6 +92,35 @@ impl<'a> DueStage<'a> {
         let mut due = ok("asking for due logs", journal.due(&Owner::default(), usize::MAX >> 1).await)?;
         due.retain(|it| it.info.log.0.starts_with(&self.prefix));
         Ok(due)
+    }
+
+    /// A due log of this play, taken; there is one, or will be.
+    async fn taken(&self, journal: &dyn DueWork) -> Result<Box<dyn Log>, String> {
+        soon("taking it", async {
+            loop {
+                if let Some(due) = self.due(journal).await?.pop() {
+                    return Ok(due.log);
+                }
+            }
+        })
+        .await?
+    }
+
+    /// Loses so many owners of a due log of this play.
+    async fn lose(&self, journal: &dyn DueWork, owners: u16) -> Verdict {
+        for _ in 0..owners {
+            self.lab.crash(self.taken(journal).await?).await;
+        }
+        Ok(())
+    }
+
+    /// Checks that a log is set aside, and that it is due when it is tried again.
+    async fn is_aside(&self, journal: &dyn DueWork, id: &LogId) -> Verdict {
+        self.are_due(journal, &[]).await?;
+        let work = ok("telling", journal.info(id).await)?.work;
+        holds(&format!("it is set aside, not {work:?}"), matches!(work, Some(Work::Aside { .. })))?;
+        ok("trying again", journal.retry(id).await)?;
+        self.are_due(journal, &[id]).await
     }
 
     /// Checks which logs of this play are due, and gives them up again.
@@ -143,16 +173,9 @@ mod plays {
         equal("its work", &ok("telling", journal.info(&id).await)?.work, &Some(Work::Open))?;
         drop(log);
         stage.are_due(&*stage.lab.open().await, &[&id]).await?;
-        let taken = soon("taking it", async {
-            loop {
-                if let Some(taken) = stage.due(&*journal).await?.pop() {
-                    return Ok::<_, String>(taken);
-                }
-            }
-        });
-        let mut taken = taken.await??;
-        equal("its end", &taken.log.head().seq, &Seq(2))?;
-        put(&mut *taken.log, None).await?;
+        let mut taken = stage.taken(&*journal).await?;
+        equal("its end", &taken.head().seq, &Seq(2))?;
+        put(&mut *taken, None).await?;
         stage.are_due(&*journal, &[]).await
     }
 
@@ -247,33 +270,34 @@ mod plays {
         let journal = stage.lab.open().await;
         let (id, log) = stage.begun(&*journal, "log").await?;
         drop(log);
-        let take = async || {
-            soon("taking it", async {
-                loop {
-                    if let Some(due) = stage.due(&*journal).await?.pop() {
-                        return Ok::<_, String>(due.log);
-                    }
-                }
-            })
-            .await?
-        };
         // One that parks in between was no loss.
-        for lost in [MAX_LOST_OWNERS - 1, MAX_LOST_OWNERS] {
-            for _ in 0..lost {
-                stage.lab.crash(take().await?).await;
-            }
-            if lost < MAX_LOST_OWNERS {
-                let mut log = take().await?;
-                put(&mut *log, parked(None)).await?;
-                put(&mut *log, Some(Work::Open)).await?;
-                drop(log);
-            }
+        stage.lose(&*journal, MAX_LOST_OWNERS - 1).await?;
+        let mut log = stage.taken(&*journal).await?;
+        put(&mut *log, parked(None)).await?;
+        put(&mut *log, Some(Work::Open)).await?;
+        drop(log);
+        stage.lose(&*journal, MAX_LOST_OWNERS).await?;
+        stage.is_aside(&*journal, &id).await
+    }
+
+    pub(super) async fn progress_begins_anew(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        let (id, log) = stage.begun(&*journal, "log").await?;
+        drop(log);
+        for _ in 0..2 {
+            stage.lose(&*journal, MAX_LOST_OWNERS - 1).await?;
+            let mut log = stage.taken(&*journal).await?;
+            // As one does that takes up what is open: that is no progress.
+            put(&mut *log, Some(Work::Open)).await?;
+            log.progressed();
+            put(&mut *log, None).await?;
+            drop(log);
         }
-        stage.are_due(&*journal, &[]).await?;
-        let work = ok("telling", journal.info(&id).await)?.work;
-        holds(&format!("it is set aside, not {work:?}"), matches!(work, Some(Work::Aside { .. })))?;
-        ok("trying again", journal.retry(&id).await)?;
-        stage.are_due(&*journal, &[&id]).await
+        stage.lose(&*journal, MAX_LOST_OWNERS - 1).await?;
+        let mut log = stage.taken(&*journal).await?;
+        put(&mut *log, Some(Work::Open)).await?;
+        stage.lab.crash(log).await;
+        stage.is_aside(&*journal, &id).await
     }
 
     pub(super) async fn backlog_counts(stage: &DueStage<'_>) -> Verdict {

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Journal, JournalError, Log, LogId, LogInfo, Owner, Stamped};
 use crate::{number::PostNo, record::Record};
 
-/// The number of owners in a row that an open run may lose before it is set aside: each of them died while it drove it.
+/// The number of owners in a row that an open run may lose before it is set aside: each of them died while it drove it, and brought
+/// it no further ([`Log::progressed`]).
 pub const MAX_LOST_OWNERS: u16 = 5;
 
 /// The work that a log holds.
@@ -71,7 +72,7 @@ pub trait DueWork: Journal {
     /// Takes due logs for this owner, at most so many, those that are due for longest first.
     ///
     /// Each is given once: many may ask at a time. One whose owners died [`MAX_LOST_OWNERS`] times in a row while its run was
-    /// open is set aside instead.
+    /// open, and got no further, is set aside instead.
     ///
     /// Cancel: what was taken is free again when its ownership ends.
     ///

@@ -50,7 +50,7 @@ struct StoredLog {
     aside: Option<Arc<str>>,
     /// The newest post that does not make the log due.
     passed: PostNo,
-    /// The owners in a row that took the log while its run was open.
+    /// The owners in a row that took the log while its run was open, and brought it no further.
     takers: u16,
 }
 
@@ -68,6 +68,7 @@ struct MemoryLog {
     seq: Seq,
     kept: Arc<Mutex<StoredLog>>,
     mark: Option<Work>,
+    has_progressed: bool,
     logs: Arc<Logs>,
     held: Option<Arc<()>>,
 }
@@ -91,6 +92,7 @@ impl MemoryJournal {
             seq,
             kept,
             mark: None,
+            has_progressed: false,
             logs: Arc::clone(&self.logs),
             held: Some(held),
         })
@@ -264,7 +266,7 @@ impl Log for MemoryLog {
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
-        let mark = self.mark.take();
+        let (mark, has_progressed) = (self.mark.take(), std::mem::take(&mut self.has_progressed));
         let mut kept = self.kept()?;
         let follows = (self.seq.0 + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq);
         if !follows {
@@ -276,8 +278,10 @@ impl Log for MemoryLog {
             // A clock may go backwards.
             kept.updated_ms = kept.updated_ms.max(newest.at_ms);
         }
+        if has_progressed || mark.as_ref().is_some_and(|work| *work != Work::Open) {
+            kept.takers = 0;
+        }
         if let Some(work) = mark {
-            kept.takers *= u16::from(work == Work::Open);
             kept.work = work;
         }
         drop(kept);
@@ -287,6 +291,10 @@ impl Log for MemoryLog {
 
     fn mark(&mut self, work: Work) {
         self.mark = Some(work);
+    }
+
+    fn progressed(&mut self) {
+        self.has_progressed = true;
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {

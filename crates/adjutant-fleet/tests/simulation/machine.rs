@@ -127,7 +127,7 @@ async fn keep_up(machine: Weak<MachineState>, beat: Duration) {
 impl MachineState {
     fn log(self: &Arc<Self>, (lease, head): Taken) -> Box<dyn Log> {
         lock(&self.leases).insert(key(&lease), Arc::clone(&lease));
-        Box::new(FarLog { machine: Arc::clone(self), lease, head, work: None, is_broken: false })
+        Box::new(FarLog { machine: Arc::clone(self), lease, head, work: (None, false), is_broken: false })
     }
 }
 
@@ -246,7 +246,8 @@ struct FarLog {
     machine: Arc<MachineState>,
     lease: Arc<Lease>,
     head: Head,
-    work: Option<Work>,
+    /// What is stored with the next append: the work, and whether the run has got further.
+    work: (Option<Work>, bool),
     is_broken: bool,
 }
 
@@ -263,12 +264,16 @@ impl Log for FarLog {
         let done = self.machine.call(self.machine.server.append(&self.lease, batch, self.work.clone())).await;
         self.is_broken = done.as_ref().is_err_and(|error| error.kind == JournalErrorKind::Io);
         let head = done?;
-        (self.head, self.work) = (Head { seq: head.seq, ..self.head }, None);
+        (self.head, self.work) = (Head { seq: head.seq, ..self.head }, (None, false));
         Ok(self.head)
     }
 
     fn mark(&mut self, work: Work) {
-        self.work = Some(work);
+        self.work.0 = Some(work);
+    }
+
+    fn progressed(&mut self) {
+        self.work.1 = true;
     }
 
     async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {

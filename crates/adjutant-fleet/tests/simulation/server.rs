@@ -166,13 +166,16 @@ impl Server {
         &self,
         lease: &Lease,
         batch: &[Arc<Stamped>],
-        work: Option<Work>,
+        (work, has_progressed): (Option<Work>, bool),
     ) -> Result<Head, JournalError> {
         self.end_leases().await;
         let append = async {
             let mut held = self.held(lease).await?;
             let log = held.as_mut().ok_or_else(|| fenced(&lease.log))?;
             work.into_iter().for_each(|work| log.mark(work));
+            if has_progressed {
+                log.progressed();
+            }
             log.append(batch, Flush::Now).await
         };
         let head = append.await.inspect_err(|error| {

@@ -18,19 +18,18 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// Those that lost too many owners are set aside, the others are taken: of several who ask at once, each gets others.
+/// Those that lost too many owners are set aside, the others are taken: of several who ask at once, each gets others. Of the
+/// due logs no more are looked at than are asked for, beside those that others have.
 const CLAIM: &str = concat!(
-    "with lost as ( \
-        update logs set aside = $6 where due_ms = 0 and work = 1 and lost + (owner is not null)::int >= $5 and not ",
-    is_owned!(),
-    " ), due as ( \
-        select id from logs where due_ms <= $1 and (work <> 1 or lost + (owner is not null)::int < $5) and not ",
+    "with due as ( \
+        select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs where due_ms <= $1 and not ",
     is_owned!(),
     " order by due_ms, updated_ms limit $2 for update skip locked \
-    ) update logs set epoch = epoch + 1, owner = $3, lease = make_interval(secs => $4), \
+    ), aside as (update logs set aside = $6 from due where logs.id = due.id and is_open and due.lost >= $5) \
+    update logs set epoch = epoch + 1, owner = $3, lease = make_interval(secs => $4), \
         until = clock_timestamp() + make_interval(secs => $4), \
-        lost = case when work = 1 and owner is not null then lost + 1 else lost end \
-    from due where logs.id = due.id returning ",
+        lost = case when is_open then due.lost else logs.lost end \
+    from due where logs.id = due.id and not (is_open and due.lost >= $5) returning ",
     keeping::fields!(),
     ", posted"
 );

@@ -26,7 +26,7 @@ macro_rules! append {
                     until = clock_timestamp() + lease, work = coalesce($13, work), \
                     waits = case when $13 is null then waits else $14 end, \
                     until_ms = case when $13 is null then until_ms else $15 end, \
-                    lost = case when $13 <> 1 then 0 else lost end \
+                    lost = case when $13 <> 1 or $16 then 0 else lost end \
                 where id = $1 and epoch = $2 and seq = $3 returning id \
             ), kept as ( \
                 insert into records (log, seq, link, bytes, attached) \
@@ -45,13 +45,13 @@ macro_rules! append {
 const APPEND: &str = append!("");
 
 const APPEND_ATTACHED: &str = append!(
-    ", guard as materialized (select pg_advisory_xact_lock_shared($16) from head), \
+    ", guard as materialized (select pg_advisory_xact_lock_shared($17) from head), \
     large as ( \
         insert into attachments (digest, bytes) select new.digest, new.bytes \
-        from guard, unnest($17::bytea[], $18::bytea[]) as new (digest, bytes) on conflict do nothing \
+        from guard, unnest($18::bytea[], $19::bytea[]) as new (digest, bytes) on conflict do nothing \
     ), linked as ( \
         insert into attached (log, seq, place, digest) select head.id, new.seq, new.place, new.digest \
-        from head, unnest($19::bigint[], $20::int[], $21::bytea[]) as new (seq, place, digest) \
+        from head, unnest($20::bigint[], $21::int[], $22::bytea[]) as new (seq, place, digest) \
     )"
 );
 
@@ -79,6 +79,7 @@ pub(super) struct PostgresLog {
     is_broken: bool,
     /// The work to store with the next append.
     mark: Option<Work>,
+    has_progressed: bool,
 }
 
 /// A batch as the database takes it.
@@ -117,7 +118,7 @@ impl Log for PostgresLog {
         let hit = self.put(&batch, seq, link, updated_ms, flush).await;
         let hit = hit.map_err(|fault| fault.journal(self.doing("append to")))?;
         self.is_broken = false;
-        self.mark = None;
+        (self.mark, self.has_progressed) = (None, false);
         if !hit {
             return Err(self.misses(self.does_not_follow()).await);
         }
@@ -127,6 +128,10 @@ impl Log for PostgresLog {
 
     fn mark(&mut self, work: Work) {
         self.mark = Some(work);
+    }
+
+    fn progressed(&mut self) {
+        self.has_progressed = true;
     }
 
     fn keeps(&self) -> Option<u64> {
@@ -160,7 +165,7 @@ impl Log for PostgresLog {
 impl PostgresLog {
     /// A log that was taken, with its end.
     pub(super) fn new(lease: Lease, seq: Seq, link: Digest) -> Self {
-        Self { lease, seq, link, is_broken: false, mark: None }
+        Self { lease, seq, link, is_broken: false, mark: None, has_progressed: false }
     }
 
     fn batch<'a>(&self, records: &'a [Arc<Stamped>]) -> Result<RecordBatch<'a>, JournalError> {
@@ -208,7 +213,7 @@ impl PostgresLog {
         let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             vec![&self.lease.row, &epoch, &before, &seq, &link, &updated_ms, &bytes];
         values.extend_from_slice(&[&batch.seqs, &links, &batch.records, &batch.counts, &is_lazy]);
-        values.extend_from_slice(&[&work, &waits, &until_ms]);
+        values.extend_from_slice(&[&work, &waits, &until_ms, &self.has_progressed]);
         let sql = if linked.is_empty() {
             APPEND
         } else {

@@ -27,6 +27,8 @@ pub(super) struct Batch {
     pub(super) rows: Vec<RecordRow>,
     /// The work that the log holds from here on, if it changes.
     pub(super) mark: Option<Work>,
+    /// True if the owners that were lost before do not count any more.
+    pub(super) has_progressed: bool,
 }
 
 /// A record as it is kept.
@@ -88,6 +90,9 @@ pub(super) fn append(db: &Connection, log: &LogId, batch: &Batch) -> Result<(), 
         let sql = "UPDATE logs SET work = ?2, waits = ?3, until_ms = ?4, lost = CASE ?2 WHEN 1 THEN lost ELSE 0 END \
                    WHERE key = ?1";
         db.prepare_cached(sql)?.execute(params![key, work, waits, until_ms])?;
+    }
+    if batch.has_progressed {
+        db.prepare_cached("UPDATE logs SET lost = 0 WHERE key = ?1 AND lost > 0")?.execute([key])?;
     }
     let mut insert =
         db.prepare_cached("INSERT INTO records(place, link, bytes, attachments) VALUES (?1, ?2, ?3, ?4)")?;

@@ -23,13 +23,14 @@ pub(super) struct SqliteLog {
     link: Digest,
     /// The work to store with the next append.
     mark: Option<Work>,
+    has_progressed: bool,
 }
 
 impl SqliteLog {
     /// A log that was taken.
     pub(super) fn new(store: Arc<Store>, id: LogId, owned: Owned) -> Self {
         let Owned { tenure, head, link } = owned;
-        Self { store, id, tenure, head, link, mark: None }
+        Self { store, id, tenure, head, link, mark: None, has_progressed: false }
     }
 
     /// Records as rows, chained to the end of the log.
@@ -49,6 +50,7 @@ impl SqliteLog {
             at_ms: batch.last().map_or(0, |newest| newest.at_ms),
             rows,
             mark: self.mark.clone(),
+            has_progressed: self.has_progressed,
         })
     }
 
@@ -78,12 +80,16 @@ impl Log for SqliteLog {
         let order = Order { flush, bytes: batch.bytes(), topic: None };
         let done = self.store.write(order, move |db| append::append(db, &id, &batch)).await;
         done.map_err(|fault| fault.journal(|| format!("cannot append to log {:?}", self.id.0)))?;
-        (self.head.seq, self.link, self.mark) = (head, link, None);
+        (self.head.seq, self.link, self.mark, self.has_progressed) = (head, link, None, false);
         Ok(self.head)
     }
 
     fn mark(&mut self, work: Work) {
         self.mark = Some(work);
+    }
+
+    fn progressed(&mut self) {
+        self.has_progressed = true;
     }
 
     fn keeps(&self) -> Option<u64> {
