@@ -48,12 +48,6 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
-/// True if the value of a header `Authorization` is `Bearer` and this token.
-pub fn is_bearer(value: &[u8], token: &str) -> bool {
-    let shown = value.split_at_checked("Bearer ".len());
-    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
-}
-
 /// The digits that stand for these bytes alone, with so many other bytes before them.
 fn base64(bytes: &[u8], before: usize, digits: &[u8; 64]) -> String {
     let whole: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();

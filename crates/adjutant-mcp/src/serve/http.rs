@@ -2,7 +2,7 @@
 
 use std::{fmt, io, net::TcpListener, sync::Arc};
 
-use adjutant_llm::secret::is_bearer;
+use adjutant_llm::secret::is_same;
 use axum::{
     Router,
     extract::{Request, State},
@@ -116,7 +116,9 @@ async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {
-    headers.get(header::AUTHORIZATION).is_some_and(|value| is_bearer(value.as_bytes(), token))
+    let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
+    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
 }
 
 impl fmt::Debug for HttpOptions {

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use adjutant_llm::secret::{is_bearer, is_same};
+use adjutant_llm::secret::is_same;
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -129,5 +129,7 @@ fn is_name(host: &[u8], port: u16) -> bool {
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {
-    headers.get(header::AUTHORIZATION).is_some_and(|value| is_bearer(value.as_bytes(), token))
+    let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
+    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
 }
