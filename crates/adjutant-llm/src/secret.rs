@@ -1,4 +1,4 @@
-//! The forms in which a secret may stand in a text: as it is, and as usual encodings write it.
+//! Secrets: the forms in which one may stand in a text, as it is and as usual encodings write it, and whether it is the one that was shown.
 
 /// The digits of base64, in the form of MIME and in that of addresses.
 const DIGITS: [&[u8; 64]; 2] = [
@@ -40,6 +40,12 @@ pub fn forms(secret: &str) -> Vec<String> {
     forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     forms.dedup();
     forms
+}
+
+/// True if both are the same, in a time that does not tell how much of one is right; how long a secret is, is none.
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
 /// The digits that stand for these bytes alone, with so many other bytes before them.

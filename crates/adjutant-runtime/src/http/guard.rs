@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use adjutant_llm::secret::is_same;
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -132,10 +133,4 @@ fn shows(headers: &HeaderMap, token: &str) -> bool {
     let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
     let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
     shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
-}
-
-/// Compares in a time that does not tell how much of it is right; how long a token is, is no secret.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differs = one.iter().zip(other).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
-    one.len() == other.len() && std::hint::black_box(differs) == 0
 }

@@ -26,13 +26,6 @@ pub(super) fn no_results() -> Vec<Row> {
             "s_a -> OutcomeUnknown: it said nothing for 600s; whether the call took effect is not known",
         ),
         (
-            "an id that is the text of the number",
-            on("tools/call", |it| {
-                vec![Act::Say(json!({"jsonrpc": "2.0", "id": it["id"].to_string(), "result": text("x")}))]
-            }),
-            "s_a -> OutcomeUnknown: it sent an answer with a text as its id; whether the call took effect is not known",
-        ),
-        (
             "an answer twice",
             on("tools/call", |it| vec![answer(it, text("one")), answer(it, text("two"))]),
             "s_a -> ok: one",
@@ -251,9 +244,16 @@ pub(super) fn tasks() -> Vec<Row> {
     ]
 }
 
-/// More than anybody asked for.
+/// More than anybody asked for, and other than it.
 pub(super) fn storms() -> Vec<Row> {
     vec![
+        (
+            "an id that is the text of the number",
+            on("tools/call", |it| {
+                vec![Act::Say(json!({"jsonrpc": "2.0", "id": it["id"].to_string(), "result": text("x")}))]
+            }),
+            "s_a -> OutcomeUnknown: it sent an answer with a text as its id; whether the call took effect is not known",
+        ),
         (
             "a storm of changed lists",
             on("tools/call", |it| {
