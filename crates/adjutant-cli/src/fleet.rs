@@ -90,7 +90,8 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     let told = due.backlog().await.map_err(|error| of_journal(&error))?;
     let shown = shown(&*due).await?;
     if args.json {
-        let sessions: Vec<_> = shown.iter().map(|info| json!({"name": info.log, "work": info.work, "owner": info.owner})).collect();
+        let sessions: Vec<_> =
+            shown.iter().map(|info| json!({"name": info.log, "work": info.work, "owner": info.owner})).collect();
         write(&plain::json_line(json!({"backlog": told, "sessions": sessions})))?;
         return Ok(Exit::Finished);
     }

@@ -147,7 +147,10 @@ async fn again(prompter: Arc<dyn Prompter>, session: &str, stand: &Stand) -> Res
 fn text(said: &[UserMessage]) -> Result<Arc<str>, Error> {
     let is_text = |message: &UserMessage| message.content.iter().all(|it| it.as_text().is_some());
     if !said.iter().all(is_text) {
-        return Err(Error::new(ErrorKind::Invalid, "a prompt over this route is text: pictures and files are not taken"));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "a prompt over this route is text: pictures and files are not taken",
+        ));
     }
     Ok(said.iter().map(UserMessage::to_text).collect::<Vec<_>>().join("\n\n").into())
 }

@@ -63,7 +63,8 @@ impl Described {
         let status = answer.status;
         let said = format!("{place}/responses/{status}/content");
         if answer.head.contains("text/event-stream") {
-            let unnamed = answer.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
+            let unnamed =
+                answer.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
             if !answer.body.contains("event: ") {
                 let unnamed = unnamed.map(|data| serde_json::from_str::<Value>(data).expect("it is JSON"));
                 let last = unnamed.inspect(|data| self.fits(&format!("{said}/text~1event-stream/schema"), data)).last();

@@ -60,9 +60,7 @@ impl Of {
     fn question(self, frames: &[Value]) -> Value {
         match self {
             Self::AgUi => frames.last().expect("an end")["outcome"]["interrupts"][0].clone(),
-            Self::AiSdk => {
-                frames.iter().find(|it| it["type"] == "tool-approval-request").cloned().unwrap_or_default()
-            }
+            Self::AiSdk => frames.iter().find(|it| it["type"] == "tool-approval-request").cloned().unwrap_or_default(),
         }
     }
 }
