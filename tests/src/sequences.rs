@@ -174,9 +174,11 @@ pub fn heed(name: &str, kind: &EventKind, stopper: &Stopper) {
 
 /// Pays, unless it has paid.
 fn pays_once() -> Script {
-    Script::from_fn(|request: &Request| match request.entries.iter().any(|entry| matches!(entry.entry, Entry::Turn(_))) {
-        false => Script::new().text("I pay.").call("pay", json!({"amount": 40})),
-        true => Script::new().text("All done."),
+    Script::from_fn(|request: &Request| {
+        match request.entries.iter().any(|entry| matches!(entry.entry, Entry::Turn(_))) {
+            false => Script::new().text("I pay.").call("pay", json!({"amount": 40})),
+            true => Script::new().text("All done."),
+        }
     })
 }
 

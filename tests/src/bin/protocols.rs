@@ -20,7 +20,7 @@ use adjutant::{
         acp::{OpenSession, SessionWish, serve},
         ag_ui, ai_sdk,
     },
-    store::JsonLines,
+    store::JsonlJournal,
 };
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
-    let journal = JsonLines::open(folder)?;
+    let journal = JsonlJournal::open(folder)?;
     let open = |wish: SessionWish| {
         let name = wish.session.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().as_str().into());
         let agent = sequences::agent(case).map(|agent| agent.journal(journal.clone()).session(name));

@@ -15,11 +15,10 @@ const ABOUT: [&str; 7] = ["command", "argv", "path", "from", "pattern", "url", "
 
 /// The fields that tell a call with these arguments, below this folder.
 pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<String, Value> {
-    // What is no JSON is shown as the text that it is.
-    let input: Value = serde_json::from_str(args).unwrap_or_else(|_| args.into());
+    let input = input(args);
     let mut told = Map::new();
     told.insert("toolCallId".into(), id.into());
-    told.insert("title".into(), title(name, &input).into());
+    told.insert("title".into(), title(name, args).into());
     told.insert("kind".into(), kind(name).into());
     let place = |path: &Value| Some(root.join(path.as_str()?).to_string_lossy().into_owned());
     let line = &input["start_line"];
@@ -49,7 +48,14 @@ pub(super) fn shows_change(name: &str) -> bool {
     matches!(name, "write_file" | "edit_file")
 }
 
-fn title(name: &str, input: &Value) -> String {
+/// What is no JSON is shown as the text that it is.
+fn input(args: &str) -> Value {
+    serde_json::from_str(args).unwrap_or_else(|_| args.into())
+}
+
+/// The name of a call and what it is about, on one line.
+pub(super) fn title(name: &str, args: &str) -> String {
+    let input = input(args);
     let about = ABOUT.iter().map(|about| &input[*about]).find_map(|value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
