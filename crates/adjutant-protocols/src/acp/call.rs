@@ -2,7 +2,7 @@
 //!
 //! The names are those of the ready tools; a tool of any other name is told by its arguments alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,10 @@ pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<St
     told.insert("toolCallId".into(), id.into());
     told.insert("title".into(), title(name, args).into());
     told.insert("kind".into(), kind(name).into());
-    let place = |path: &Value| Some(root.join(path.as_str()?).to_string_lossy().into_owned());
+    let place = |path: &Value| {
+        let path: PathBuf = root.join(path.as_str()?).components().collect();
+        Some(path.to_string_lossy().into_owned())
+    };
     let line = &input["start_line"];
     let places = [(&input["path"], line), (&input["from"], &Value::Null), (&input["to"], &Value::Null)];
     let places = places.into_iter().filter_map(|(path, line)| Some(json!({"path": place(path)?, "line": line})));
