@@ -43,7 +43,7 @@ class Editor {
   async prompt(text) {
     const handle = await this.runtime.ensureSession({ sessionKey: this.name, agent: "adjutant", mode: "persistent" });
     const turn = this.runtime.startTurn({
-      handle, text, mode: "prompt", requestId: `${Math.random()}`,
+      handle, text, mode: "prompt", requestId: `${Math.random()}`, timeoutMs: 60_000,
       onElicitation: async ({ mode, requestedSchema }) => {
         check(mode === "form" && requestedSchema.properties.answer, "the form has no field");
         return { action: "accept", content: { answer: "Ada" } };

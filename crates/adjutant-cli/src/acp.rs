@@ -140,7 +140,7 @@ async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<OpenSession, 
         None => Uuid::new_v4().to_string().as_str().into(),
     };
     match engine.lead(&name.0).map_err(|error| trouble::of_runtime(&error))? {
-        Lead::Agent(agent) => Ok(OpenSession::new(agent)),
+        Lead::Agent(agent) => Ok(OpenSession::new(agent).root(engine.workspace().work())),
         _ => Err(Problem::new(Exit::Usage, "agents that hand the conversation on cannot be served to an editor")),
     }
 }

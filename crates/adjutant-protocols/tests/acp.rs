@@ -197,6 +197,7 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
+const WAITS: &str = "[nobody answered, so the run waits: your next message asks again]";
 const ASKED: &str = r#"
     tool_call c1_0_0 pending
     tool_call_update c1_0_0
@@ -213,7 +214,7 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
     let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
     let options = json!({"enum": ["red", "blue"]});
     let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
-    let table: [(Vec<Script>, &[&str], String, &[&str]); 8] = [
+    let table: [(Vec<Script>, &[&str], String, &[&str]); 9] = [
         (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
         (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
         (
@@ -234,6 +235,15 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
                 "{ASKED}
                 tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
                 cancelled"
+            ),
+            &[],
+        ),
+        (
+            vec![pay()],
+            &["none"],
+            format!(
+                "{}\nagent_message_chunk {WAITS}\nend_turn",
+                ASKED.replace("tool_call_update c1_0_0 in_progress", "")
             ),
             &[],
         ),
@@ -294,7 +304,7 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
         ok"
     );
     // Whoever does not answer is asked again.
-    for (answer, expect) in [("leave", ""), ("none", "end_turn")] {
+    for (answer, expect) in [("leave", ""), ("none", &format!("agent_message_chunk {WAITS}\nend_turn"))] {
         let (mut editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
         assert_eq!(heard, lines(&told));
         let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;

@@ -24,7 +24,7 @@ use adjutant::{
         ag_ui, ai_sdk,
     },
     runtime::{Prompter, control::ControlPlane},
-    store::JsonLines,
+    store::JsonlJournal,
 };
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
@@ -82,7 +82,7 @@ async fn staying<'a>(cases: &[&'a str]) -> Result<(ControlPlane, Vec<&'a str>), 
 }
 
 async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
-    let journal = JsonLines::open(folder)?;
+    let journal = JsonlJournal::open(folder)?;
     let open = |wish: SessionWish| {
         let name = wish.session.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().as_str().into());
         let agent = sequences::agent(case).map(|agent| agent.journal(journal.clone()).session(name));

@@ -1,5 +1,6 @@
 //! The command from outside: what its user sees on both outputs, and the exit code.
 
+mod acp;
 mod agent;
 #[cfg(unix)]
 mod agent_host;

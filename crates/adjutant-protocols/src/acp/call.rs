@@ -2,7 +2,7 @@
 //!
 //! The names are those of the ready tools; a tool of any other name is told by its arguments alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
@@ -15,13 +15,15 @@ const ABOUT: [&str; 7] = ["command", "argv", "path", "from", "pattern", "url", "
 
 /// The fields that tell a call with these arguments, below this folder.
 pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<String, Value> {
-    // What is no JSON is shown as the text that it is.
-    let input: Value = serde_json::from_str(args).unwrap_or_else(|_| args.into());
+    let input = input(args);
     let mut told = Map::new();
     told.insert("toolCallId".into(), id.into());
-    told.insert("title".into(), title(name, &input).into());
+    told.insert("title".into(), title(name, args).into());
     told.insert("kind".into(), kind(name).into());
-    let place = |path: &Value| Some(root.join(path.as_str()?).to_string_lossy().into_owned());
+    let place = |path: &Value| {
+        let path: PathBuf = root.join(path.as_str()?).components().collect();
+        Some(path.to_string_lossy().into_owned())
+    };
     let line = &input["start_line"];
     let places = [(&input["path"], line), (&input["from"], &Value::Null), (&input["to"], &Value::Null)];
     let places = places.into_iter().filter_map(|(path, line)| Some(json!({"path": place(path)?, "line": line})));
@@ -49,7 +51,14 @@ pub(super) fn shows_change(name: &str) -> bool {
     matches!(name, "write_file" | "edit_file")
 }
 
-fn title(name: &str, input: &Value) -> String {
+/// What is no JSON is shown as the text that it is.
+fn input(args: &str) -> Value {
+    serde_json::from_str(args).unwrap_or_else(|_| args.into())
+}
+
+/// The name of a call and what it is about, on one line.
+pub(super) fn title(name: &str, args: &str) -> String {
+    let input = input(args);
     let about = ABOUT.iter().map(|about| &input[*about]).find_map(|value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),

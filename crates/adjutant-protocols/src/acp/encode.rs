@@ -138,7 +138,7 @@ impl Encoder {
             EventKind::ToolStarted { call, name, args, .. } => {
                 let id = id(call);
                 if self.shown.get(&id) == Some(args) {
-                    out.push(update(&id, json!({"status": "in_progress"})));
+                    out.push(update(&id, json!({"title": call::title(name.as_str(), args), "status": "in_progress"})));
                 } else {
                     self.show(&id, name.as_str(), args, json!({"status": "in_progress"}), out);
                 }
@@ -148,8 +148,8 @@ impl Encoder {
             }
             EventKind::ToolFinished { call, name, result, .. } => {
                 let id = id(call);
-                self.shown.remove(&id);
-                out.push(update(&id, finished(name.as_str(), result)));
+                let args = self.shown.remove(&id).unwrap_or_default();
+                out.push(update(&id, finished(name.as_str(), &args, result)));
             }
             EventKind::Paused { pause } => self.pause(pause, out),
             _ => {}
@@ -217,9 +217,10 @@ fn merge(told: &mut Value, more: Value) {
     }
 }
 
-fn finished(name: &str, result: &CallResult) -> Value {
+/// Some editors show an update by itself: it has its title too.
+fn finished(name: &str, args: &str, result: &CallResult) -> Value {
     let is_ok = result.status == Status::Ok;
-    let mut told = json!({"status": if is_ok { "completed" } else { "failed" }});
+    let mut told = json!({"title": call::title(name, args), "status": if is_ok { "completed" } else { "failed" }});
     if !(is_ok && call::shows_change(name)) {
         told["content"] = content::of_call(&result.content).into();
     }

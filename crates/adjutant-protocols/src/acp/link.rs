@@ -80,9 +80,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Writes messages until nobody has any more, or nobody reads them.
+/// Writes messages until `null` is one, or nobody reads them.
 pub(super) async fn write<W: AsyncWrite + Unpin>(mut said: mpsc::Receiver<Value>, mut output: W) -> io::Result<()> {
-    while let Some(message) = said.recv().await {
+    while let Some(message) = said.recv().await.filter(|message| !message.is_null()) {
         output.write_all(format!("{message}\n").as_bytes()).await?;
         if said.is_empty() {
             output.flush().await?;

@@ -29,6 +29,8 @@ impl SessionWish {
 #[derive(Clone)]
 pub struct OpenSession {
     pub(super) agent: Agent,
+    /// The folder that its tools work in, if it is not the editor's.
+    pub(super) root: Option<PathBuf>,
     pub(super) modes: Vec<Value>,
     pub(super) mode: Arc<dyn Fn() -> String + Send + Sync>,
     pub(super) set_mode: Arc<dyn Fn(&str) + Send + Sync>,
@@ -42,7 +44,14 @@ impl OpenSession {
     /// The session of this agent, without modes. What a run of it waits for is asked in the editor.
     pub fn new(agent: Agent) -> Self {
         let (mode, set_mode) = (Arc::new(String::new), Arc::new(|_: &str| {}));
-        Self { agent, modes: Vec::new(), mode, set_mode, always: None, rest: Arc::new(|| {}) }
+        Self { agent, root: None, modes: Vec::new(), mode, set_mode, always: None, rest: Arc::new(|| {}) }
+    }
+
+    /// Sets the folder that the paths of its calls are told from; the one that the editor has open without it.
+    #[must_use]
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
     }
 
     /// Adds a mode that can be chosen.

@@ -23,6 +23,9 @@ use super::{
 };
 use crate::answer;
 
+/// What is said when nobody answered what must be allowed or chosen.
+const WAITS: &str = "[nobody answered, so the run waits: your next message asks again]";
+
 /// A session that is open.
 pub(super) struct Seat {
     pub(super) id: String,
@@ -173,8 +176,10 @@ impl Turn {
                     return ended.map(|_| "cancelled").map_err(|error| Fault::internal(&error));
                 }
             };
-            // It waits on.
-            let Some(answer) = answer else { return Ok("end_turn") };
+            let Some(answer) = answer else {
+                self.seat.say(WAITS).await;
+                return Ok("end_turn");
+            };
             lock(&self.seat.given).push(pause.answered(answer));
         }
         let given = std::mem::take(&mut *lock(&self.seat.given));
@@ -216,7 +221,12 @@ impl Turn {
             Outcome::Cancelled { .. } => "cancelled",
             Outcome::Failed { failure: Failure::Refused { .. } | Failure::Filtered { .. } } => "refusal",
             Outcome::Failed { failure } => return Err(Fault(Fault::INTERNAL, failure.to_string())),
-            Outcome::Paused { .. } => "end_turn",
+            Outcome::Paused { pauses } => {
+                if !pauses.iter().all(is_text) {
+                    self.seat.say(WAITS).await;
+                }
+                "end_turn"
+            }
         })
     }
 }

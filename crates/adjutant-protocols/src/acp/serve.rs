@@ -65,23 +65,28 @@ where
         let opened = open(wish);
         async move { opened.await.map_err(|error| Fault(Fault::INTERNAL, error.to_string())) }.boxed()
     });
-    let server = Server { link: Arc::new(Link::new(sender)), open, sessions, is_met, has_forms };
+    let server = Server { link: Arc::new(Link::new(sender.clone())), open, sessions, is_met, has_forms };
     let (mut lines, mut writing) = (Lines::new(input), pin!(write(said, output)));
     let mut work = FuturesUnordered::new();
     loop {
         tokio::select! {
             biased;
-            written = &mut writing => return match written {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-                _ => Ok(()),
-            },
+            written = &mut writing => return end(written),
             Some(()) = work.next() => {}
             line = lines.next(), if work.len() < MAX_WORK => match line? {
                 Some(line) => work.extend(server.hear(line)),
-                None => return Ok(()),
+                None => break,
             },
         }
     }
+    // What is at work is left; what was said before is written.
+    drop(work);
+    let (_, written) = tokio::join!(sender.send(Value::Null), writing);
+    end(written)
+}
+
+fn end(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
 struct Server<'a> {
@@ -234,7 +239,8 @@ impl Server<'_> {
             return Err(full());
         }
         let open = (self.open)(SessionWish::new(session, cwd.to_owned(), servers)).await?;
-        let seat = Arc::new(Seat::new(open, cwd, &self.link, self.has_forms.load(Relaxed)));
+        let root = open.root.clone().unwrap_or_else(|| cwd.to_owned());
+        let seat = Arc::new(Seat::new(open, &root, &self.link, self.has_forms.load(Relaxed)));
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS {
             return Err(full());

@@ -1,0 +1,133 @@
+//! An editor that begins the command, and a session that outlives a kill.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use adjutant::llm::Script;
+use adjutant_testing::Loopback;
+use serde_json::{Value, json};
+
+use crate::command::{Vendor, adjutant, says, seen, serve, usage};
+
+struct Editor {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    asked: u32,
+}
+
+impl Editor {
+    fn begin(server: &Loopback, folder: &Path) -> Self {
+        let store = folder.join("sessions/").to_string_lossy().into_owned() + "/";
+        let mut command = adjutant(&["acp", "--model", Vendor::Anthropic.model(), "--quiet", "--store", &store]);
+        command.envs(Vendor::Anthropic.variables(server)).env("HOME", folder);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it starts");
+        let input = child.stdin.take().expect("it is piped");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut editor = Self { child, input, output, asked: 0 };
+        editor.ask("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}), "");
+        editor
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").expect("it reads");
+    }
+
+    /// Asks, and gives what is heard until the answer; who is asked for permission meanwhile gives this option, or kills.
+    fn ask(&mut self, method: &str, params: Value, option: &str) -> Vec<Value> {
+        self.asked += 1;
+        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
+        let mut heard: Vec<Value> = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.output.read_line(&mut line).expect("it writes UTF-8");
+            let message: Value = serde_json::from_str(&line).expect("a line of JSON");
+            heard.push(message.clone());
+            if message["method"] == "session/request_permission" {
+                if option == "kill" {
+                    self.child.kill().expect("it runs");
+                    return heard;
+                }
+                let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
+                self.say(&json!({"id": message["id"], "result": outcome}));
+            } else if message["id"] == self.asked {
+                return heard;
+            }
+        }
+    }
+
+    fn prompt(&mut self, session: &Value, text: &str, option: &str) -> Vec<Value> {
+        let prompt = json!([{"type": "text", "text": text}]);
+        self.ask("session/prompt", json!({"sessionId": session, "prompt": prompt}), option)
+    }
+
+    fn leave(self) {
+        let Self { mut child, input, .. } = self;
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
+    }
+}
+
+fn permissions(heard: &[Value]) -> usize {
+    heard.iter().filter(|it| it["method"] == "session/request_permission").count()
+}
+
+#[test]
+fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_killed() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let root = folder.path().join("work");
+    fs::create_dir(&root).expect("a folder");
+    let write = |path: &str| {
+        let args = json!({"path": path, "content": "new\n"});
+        Script::new().call("write_file", args).usage(usage())
+    };
+    let server =
+        serve([write("a.txt"), says("Written."), write("c.txt"), says("Both."), write("b.txt"), says("Done.")]);
+    let mut editor = Editor::begin(&server, folder.path());
+    let place = |session: &Value| json!({"sessionId": session, "cwd": root, "mcpServers": []});
+    let opened = editor.ask("session/new", place(&Value::Null), "").pop().expect("an answer");
+    let session = &opened["result"]["sessionId"];
+    let other = editor.ask("session/new", place(&Value::Null), "").pop().expect("an answer");
+    assert!(other["result"]["sessionId"].is_string() && other["result"]["sessionId"] != *session, "{other}");
+
+    let heard = editor.prompt(session, "Write a.txt.", "allow");
+    let asked = heard.iter().find(|it| it["method"] == "session/request_permission").expect("it is asked");
+    let diff = json!({"type": "diff", "path": root.join("a.txt"), "newText": "new\n"});
+    assert_eq!(asked["params"]["toolCall"]["content"][1], diff);
+    assert_eq!(heard.last().expect("an answer")["result"], json!({"stopReason": "end_turn"}));
+    assert_eq!(fs::read_to_string(root.join("a.txt")).expect("it is written"), "new\n");
+
+    editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "edits"}), "");
+    assert_eq!(permissions(&editor.prompt(session, "Write c.txt.", "reject")), 0);
+    assert!(root.join("c.txt").is_file());
+
+    editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "ask"}), "");
+    editor.prompt(session, "Write b.txt.", "kill");
+    editor.child.wait().expect("it ends");
+    let mut editor = Editor::begin(&server, folder.path());
+    let elsewhere = json!({"sessionId": session, "cwd": folder.path(), "mcpServers": []});
+    let refused = editor.ask("session/load", elsewhere, "").pop().expect("an answer");
+    let why = refused["error"]["message"].as_str().expect("a text");
+    assert!(why.starts_with("the session is about another directory: "), "{why}");
+    let told = editor.ask("session/load", place(session), "");
+    let said: Vec<&str> = told.iter().filter_map(|it| it["params"]["update"]["content"]["text"].as_str()).collect();
+    assert_eq!(said[..3], ["Write a.txt.", "Written.", "Write c.txt."], "{said:?}");
+    assert!(!root.join("b.txt").exists());
+    let heard = editor.prompt(session, "Go on.", "allow");
+    assert_eq!(permissions(&heard), 1);
+    assert_eq!(heard.last().expect("an answer")["result"], json!({"stopReason": "end_turn"}));
+    assert_eq!(fs::read_to_string(root.join("b.txt")).expect("it is written"), "new\n");
+    editor.leave();
+}
+
+#[test]
+fn option_is_refused_when_the_editor_decides_it() {
+    let hint = "hint: the editor says what is worked on, and shows all of it\n";
+    seen(adjutant(&["acp", "--json"])).check(2, "", &format!("error: --json is not for editors\n{hint}"));
+    let seen = seen(adjutant(&["acp", "adjutant.yaml", "--mode", "all"]));
+    assert!(seen.code == Some(2) && seen.stderr.contains("cannot be used with"), "{seen:?}");
+}
