@@ -159,13 +159,14 @@ impl AgentDesk {
 
     async fn stop(&self, log: &LogId) -> Result<(), Error> {
         let working = self.at_work().get(log).cloned();
-        if let Some(agent) = working {
-            // One that has just ended or begun to wait is told so by its log.
-            let _was_there = agent.abort();
+        if working.is_some_and(|agent| agent.abort()) {
             return Ok(());
         }
         let place = self.take(log).await?;
         place.agent.log().open().await.map_err(told)?;
+        if !place.agent.log().has_open_run() {
+            return Ok(());
+        }
         place.agent.cancel_paused().await.map(drop).map_err(told)
     }
 }
