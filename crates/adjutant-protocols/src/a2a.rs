@@ -14,9 +14,7 @@ pub use card::{AgentCard, HEARS_ONCE, Skill};
 pub use desk::{AgentDesk, Desk, Events, Until, Wish};
 pub use handler::{Handler, Reply};
 pub use task::Tasks;
-pub use wire::{
-    Artifact, Message, Part, Role, SendMessage, SendOptions, Task, TaskState, TaskStatus, Update,
-};
+pub use wire::{Artifact, Message, Part, Role, SendMessage, SendOptions, Task, TaskState, TaskStatus, Update};
 
 /// The headers of an answer that is a stream.
 pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), ("cache-control", "no-store")];

@@ -113,7 +113,8 @@ async fn message_is_heard_once_when_it_comes_again_and_its_task_is_found_in_the_
     let later = handler(&journal, []);
     assert_eq!(send(&later, go()).await, Ok(first.clone()));
     assert_eq!(ask(&later, "GetTask", json!({"id": first["id"]})).await, Ok(first.clone()));
-    let listed = ask(&later, "ListTasks", json!({"contextId": first["contextId"], "pageSize": 1})).await.expect("a page");
+    let listed =
+        ask(&later, "ListTasks", json!({"contextId": first["contextId"], "pageSize": 1})).await.expect("a page");
     assert_eq!((&listed["totalSize"], &listed["nextPageToken"]), (&json!(1), &json!("")));
     assert_eq!(listed["tasks"][0]["artifacts"], Value::Null, "nobody asked for them");
 }
@@ -122,7 +123,8 @@ async fn message_is_heard_once_when_it_comes_again_and_its_task_is_found_in_the_
 async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_began_anew() {
     let journal = MemoryJournal::default();
     let of = json!({"contextId": "c"});
-    let mut task = send(&handler(&journal, [pays(1)]), message("m1", json!({"text": "Go."}), of)).await.expect("a task");
+    let mut task =
+        send(&handler(&journal, [pays(1)]), message("m1", json!({"text": "Go."}), of)).await.expect("a task");
     // The first program is gone when it has let go of the log.
     for _ in 0..8 {
         tokio::task::yield_now().await;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 /// The extension of agents that hear a message once, however often it is sent with the same id.
 ///
 /// Its name says where it is described.
-pub const HEARS_ONCE: &str = "https://github.com/adjutant-rs/adjutant/blob/main/docs/protocols.md#messages-that-are-heard-once";
+pub const HEARS_ONCE: &str =
+    "https://github.com/adjutant-rs/adjutant/blob/main/docs/protocols.md#messages-that-are-heard-once";
 
 /// The description of an agent: what it is for, where it is reached, what it can do.
 ///

@@ -123,7 +123,10 @@ impl Handler {
                 let asked: OfTask = read(params)?;
                 let (tasks, at) = self.found(&asked.id).await?;
                 if tasks.find(at).is_some_and(|kept| kept.task.status.state.is_over()) {
-                    return Err(Failure::new(Code::UnsupportedOperation, "the task is over: GetTask tells what came of it"));
+                    return Err(Failure::new(
+                        Code::UnsupportedOperation,
+                        "the task is over: GetTask tells what came of it",
+                    ));
                 }
                 let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
                 let followed = Followed { tasks, events, message: None, at: Some(at), is_begun: true };
@@ -298,7 +301,9 @@ impl Handler {
             }
         });
         let frames = updates.map(move |updates| match updates {
-            Ok(updates) => updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect(),
+            Ok(updates) => {
+                updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect()
+            }
             Err(failure) => framed(&Failure::told(&failure, &id)),
         });
         Reply::Stream(Box::pin(alive(frames)))

@@ -55,7 +55,8 @@ impl Remote {
         let at = if given.path().ends_with(".json") { Ok(given.clone()) } else { given.join(CARD) };
         let wrong = |why: String| ToolError::failed(format!("{name} was not asked: {why}"));
         let asked = remote.http.get(at.map_err(|error| wrong(error.to_string()))?).timeout(QUICK);
-        let asked = remote.token.iter().fold(asked.header("A2A-Version", VERSION), |asked, token| asked.bearer_auth(token));
+        let asked =
+            remote.token.iter().fold(asked.header("A2A-Version", VERSION), |asked, token| asked.bearer_auth(token));
         let answer = asked.send().await.map_err(|error| wrong(format!("its card: {}", cause(error))))?;
         if !answer.status().is_success() {
             return Err(wrong(format!("its card: status {}", answer.status())));

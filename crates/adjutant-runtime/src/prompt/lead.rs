@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, Output, Pause, Prompt, RunBuilder, RunResult, Running};
+use adjutant_agent::{
+    Agent, Answered, CancelBy, Event, EventKind, Output, Pause, Prompt, RunBuilder, RunResult, Running,
+};
 use adjutant_llm::{CallId, Entry, Model, Origin, ThreadId, UserMessage};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
@@ -46,11 +48,7 @@ enum Kind {
 
 impl Lead {
     /// Begins a run on a prompt, with this model if one is given.
-    pub(super) fn prompt(
-        &self,
-        prompt: impl Into<Prompt>,
-        model: Option<Arc<dyn Model>>,
-    ) -> Result<LeadRun, Error> {
+    pub(super) fn prompt(&self, prompt: impl Into<Prompt>, model: Option<Arc<dyn Model>>) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
             Lead::Agent(agent) => {
                 let run = model.into_iter().fold(agent.run(prompt), RunBuilder::model);

@@ -12,7 +12,10 @@ use adjutant_llm::{CallResult, Entry, Model as _, ModelInfo, Request, Script, Sc
 use adjutant_runtime::{
     Backend, Engine, ErrorKind, Instance, Parts, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
-    prompt::{Control, MAX_PEER_DEPTH, MessagesRequest, PeerCall, PromptReply, PromptRequest, ResumeRequest, SessionState, SessionsRequest},
+    prompt::{
+        Control, MAX_PEER_DEPTH, MessagesRequest, PeerCall, PromptReply, PromptRequest, ResumeRequest, SessionState,
+        SessionsRequest,
+    },
 };
 use adjutant_tool::{Answer, Approval, CallContext, Replay, ToolSpec, Tools, tool_fn};
 use futures_util::StreamExt;

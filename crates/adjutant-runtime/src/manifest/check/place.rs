@@ -141,7 +141,8 @@ fn peers(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
             check.must(is_alone, at.key("a2a"), "a peer has one of `agent`, `address` and `a2a`");
             let rest = ["https://", "http://"].into_iter().find_map(|scheme| url.strip_prefix(scheme));
             let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
-            let is_address = !host.is_empty() && !host.contains('@') && !url.contains(|c: char| c.is_whitespace() || c.is_control());
+            let is_address =
+                !host.is_empty() && !host.contains('@') && !url.contains(|c: char| c.is_whitespace() || c.is_control());
             check.must(is_address, at.key("a2a"), "an agent is at an address as `https://agent.example.org`");
             secret(check, url, at.key("a2a"));
             let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
