@@ -75,7 +75,11 @@ async function judge(name) {
       : waiting.map((it, at) => ({ data: { pause: it.pause, answer: answer(it, at) } }));
     const given = message(parts, task);
     // Whoever lost the connection while it waited hears how it goes on.
-    const again = followed(client.resubscribeTask({ tenant: "", id: task.id }), ({ $case }) => $case);
+    let again;
+    await new Promise((begun, failed) => {
+      again = followed(client.resubscribeTask({ tenant: "", id: task.id }), begun);
+      again.catch(failed);
+    });
     const begun = await client.sendMessage(request(given, true));
     check(begun.id === task.id, "an answer begins another task");
     check((await client.sendMessage(request(given))).id === task.id, "an answer that comes twice is another task");

@@ -4,14 +4,14 @@
 
 mod card;
 mod desk;
-mod failure;
 mod handler;
 mod read;
+mod refusal;
 mod task;
 mod wire;
 
 pub use card::{AgentCard, HEARS_ONCE, Skill};
-pub use desk::{AgentDesk, Desk, Events, Until, Wish};
+pub use desk::{AgentDesk, Desk, DeskWish, Events, Until};
 pub use handler::{Handler, Reply};
 pub use task::Tasks;
 pub use wire::{Artifact, Message, Part, Role, SendMessage, SendOptions, Task, TaskState, TaskStatus, Update};

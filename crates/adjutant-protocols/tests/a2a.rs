@@ -170,7 +170,8 @@ async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so
     let (one, other) = (begin("one").await, begin("other").await);
     let told = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it waits");
     assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED");
-    assert_eq!(ask(&handler, "CancelTask", json!({"id": one})).await, Ok(told), "it is cancelled already");
+    let again = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it is cancelled already");
+    assert_eq!(again["status"], told["status"]);
 
     let follow = followed(&handler, "SubscribeToTask", json!({"id": other}));
     let deny = async {

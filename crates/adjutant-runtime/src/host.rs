@@ -137,9 +137,8 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
             Err(_) => HostFile::read(workspace).map_or(0, |former| former.address.port()),
         };
         prompter.go_on(workspace, engine.resolved().manifest.on_restart)?;
-        let serves = ServerOptions::new(agent).port(port).grace(options.grace);
-        let purpose = &engine.resolved().manifest.description;
-        let serves = if purpose.is_empty() { serves } else { serves.description(Arc::clone(purpose)) };
+        let mut serves = ServerOptions::new(agent).port(port).grace(options.grace);
+        serves.description = Some(Arc::clone(&engine.resolved().manifest.description)).filter(|it| !it.is_empty());
         let server = Server::bind(prompter, serves).await?;
         let (address, token) = (server.address(), server.token().to_owned());
         let file = HostFile { pid: std::process::id(), start, address, token };

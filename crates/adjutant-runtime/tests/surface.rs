@@ -1,5 +1,7 @@
 //! Tests of the surface: the same checks in this process and over HTTP, and what is HTTP's alone.
 
+#[path = "surface/a2a.rs"]
+mod a2a;
 #[path = "surface/cancelling.rs"]
 mod cancelling;
 #[path = "surface/history.rs"]

@@ -39,7 +39,7 @@ pub trait Desk: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Stale` if a run is at work there or waits, or none does; `Invalid` if the answers do not fit.
-    async fn perform(&self, session: &str, wish: Wish) -> Result<(), Error>;
+    async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error>;
 }
 
 /// The end of a stream of events.
@@ -55,7 +55,7 @@ pub enum Until {
 /// Something that is to be done in a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Wish {
+pub enum DeskWish {
     /// A run begins on these entries, and goes on whoever follows it.
     Prompt(Vec<Entry>),
     /// The run that waits goes on with answers.
@@ -75,12 +75,12 @@ pub enum Wish {
 pub struct AgentDesk {
     agent: Agent,
     /// The sessions in which a run is at work, each with the agent that performs it.
-    at_work: Arc<AtWork>,
+    at_work: Arc<Occupied>,
 }
 
 /// The sessions in which a run is at work.
 #[derive(Default)]
-struct AtWork {
+struct Occupied {
     agents: Mutex<HashMap<LogId, Agent>>,
     /// Told when one of them is free.
     freed: Notify,
@@ -159,13 +159,14 @@ impl AgentDesk {
 
     async fn stop(&self, log: &LogId) -> Result<(), Error> {
         let working = self.at_work().get(log).cloned();
-        if let Some(agent) = working {
-            // One that has just ended or begun to wait is told so by its log.
-            let _was_there = agent.abort();
+        if working.is_some_and(|agent| agent.abort()) {
             return Ok(());
         }
         let place = self.take(log).await?;
         place.agent.log().open().await.map_err(told)?;
+        if !place.agent.log().has_open_run() {
+            return Ok(());
+        }
         place.agent.cancel_paused().await.map(drop).map_err(told)
     }
 }
@@ -190,18 +191,18 @@ impl Desk for AgentDesk {
         Ok(Box::pin(events.map(there).take_while(|it| std::future::ready(it.is_some())).flat_map(stream::iter)))
     }
 
-    async fn perform(&self, session: &str, wish: Wish) -> Result<(), Error> {
+    async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error> {
         let log = LogId::from(session);
         match wish {
-            Wish::Prompt(entries) => Self::begin(self.take(&log).await?, |agent| agent.run(entries)).await,
-            Wish::Answers { answers, note } => {
+            DeskWish::Prompt(entries) => Self::begin(self.take(&log).await?, |agent| agent.run(entries)).await,
+            DeskWish::Answers { answers, note } => {
                 let place = self.take(&log).await?;
                 let post = Post::Message { lane: Lane::Steering, content: note };
                 place.agent.queue().post(post).await.map_err(told)?;
                 Self::begin(place, |agent| agent.resume(answers)).await
             }
-            Wish::GoOn => self.go_on(&log).await,
-            Wish::Stop => self.stop(&log).await,
+            DeskWish::GoOn => self.go_on(&log).await,
+            DeskWish::Stop => self.stop(&log).await,
         }
     }
 }
@@ -219,7 +220,7 @@ fn told(error: adjutant_core::Error) -> Error {
 struct Place {
     log: LogId,
     agent: Agent,
-    at_work: Arc<AtWork>,
+    at_work: Arc<Occupied>,
 }
 
 impl Drop for Place {

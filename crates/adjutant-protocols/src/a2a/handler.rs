@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::{
     card::AgentCard,
-    desk::{Desk, Events, Until, Wish},
-    failure::{Code, Failure},
+    desk::{Desk, DeskWish, Events, Until},
     read,
+    refusal::{Code, Refusal},
     task::{Tasks, context_of},
     wire::{OfTask, SendMessage, Task, TaskState, Update},
 };
@@ -50,7 +50,7 @@ pub enum Reply {
 }
 
 /// A task that somebody follows.
-struct Followed {
+struct WatchedTask {
     tasks: Tasks,
     events: Events,
     /// The message that began it, or went on with it.
@@ -80,13 +80,13 @@ impl Handler {
         let request = match adjutant_llm::json::from_slice(body) {
             Ok(request) => request,
             Err(error) => {
-                return Reply::Json(Failure::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
+                return Reply::Json(Refusal::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
             }
         };
         let id = request["id"].clone();
         let method = request["method"].as_str().filter(|_| request["jsonrpc"] == "2.0");
         let (Some(method), true) = (method, id.is_string() || id.is_number()) else {
-            let failure = Failure::new(Code::Request, "a request has `jsonrpc` 2.0, an `id` and a `method`");
+            let failure = Refusal::new(Code::Request, "a request has `jsonrpc` 2.0, an `id` and a `method`");
             return Reply::Json(failure.told(&Value::Null));
         };
         let answered = match check(version) {
@@ -96,7 +96,7 @@ impl Handler {
         answered.unwrap_or_else(|failure| Reply::Json(failure.told(&id)))
     }
 
-    async fn answer(&self, method: &str, params: Value, id: &Value) -> Result<Reply, Failure> {
+    async fn answer(&self, method: &str, params: Value, id: &Value) -> Result<Reply, Refusal> {
         let result = match method {
             "SendMessage" => {
                 let asked: SendMessage = read(params)?;
@@ -123,13 +123,13 @@ impl Handler {
                 let asked: OfTask = read(params)?;
                 let (tasks, at) = self.found(&asked.id).await?;
                 if tasks.find(at).is_some_and(|kept| kept.task.status.state.is_over()) {
-                    return Err(Failure::new(
+                    return Err(Refusal::new(
                         Code::UnsupportedOperation,
                         "the task is over: GetTask tells what came of it",
                     ));
                 }
                 let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
-                let followed = Followed { tasks, events, message: None, at: Some(at), is_begun: true };
+                let followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
                 return Ok(self.stream(followed, id, true));
             }
             "CreateTaskPushNotificationConfig"
@@ -137,44 +137,44 @@ impl Handler {
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
             "GetExtendedAgentCard" => {
-                return Err(Failure::new(Code::UnsupportedOperation, "there is no extended agent card"));
+                return Err(Refusal::new(Code::UnsupportedOperation, "there is no extended agent card"));
             }
-            _ => return Err(Failure::new(Code::Method, format!("there is no method {method:?}"))),
+            _ => return Err(Refusal::new(Code::Method, format!("there is no method {method:?}"))),
         };
         Ok(Reply::Json(json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }
 
     /// The tasks of a conversation as they stand; one that a crash has cut off goes on.
-    async fn tasks(&self, context: &str) -> Result<Tasks, Failure> {
+    async fn tasks(&self, context: &str) -> Result<Tasks, Refusal> {
         let mut tasks = Tasks::new(context);
         let mut events = self.0.desk.events(context, Seq(0), Until::Now).await?;
         while let Some(event) = events.next().await {
             tasks.tell(&event?);
         }
         if is_at_work(&tasks) {
-            self.0.desk.perform(context, Wish::GoOn).await?;
+            self.0.desk.perform(context, DeskWish::GoOn).await?;
         }
         Ok(tasks)
     }
 
-    async fn found(&self, id: &str) -> Result<(Tasks, usize), Failure> {
-        let tasks = self.tasks(context_of(id).ok_or_else(|| Failure::no_task(id))?).await?;
-        let at = tasks.position(id).ok_or_else(|| Failure::no_task(id))?;
+    async fn found(&self, id: &str) -> Result<(Tasks, usize), Refusal> {
+        let tasks = self.tasks(context_of(id).ok_or_else(|| Refusal::no_task(id))?).await?;
+        let at = tasks.position(id).ok_or_else(|| Refusal::no_task(id))?;
         Ok((tasks, at))
     }
 
     /// Begins what a message asks for, or goes on with its task; a message that came before is not heard once more.
-    async fn send(&self, asked: SendMessage) -> Result<Followed, Failure> {
+    async fn send(&self, asked: SendMessage) -> Result<WatchedTask, Refusal> {
         let SendMessage { message, configuration } = asked;
         if message.message_id.is_empty() || message.parts.is_empty() {
-            return Err(Failure::params("a message has a `messageId` and `parts`"));
+            return Err(Refusal::params("a message has a `messageId` and `parts`"));
         }
         if configuration.task_push_notification_config.is_some() {
             return Err(no_push());
         }
         let modes = &configuration.accepted_output_modes;
         if !modes.is_empty() && !modes.iter().any(|mode| ["text/plain", "text/*", "*/*"].contains(&&**mode)) {
-            return Err(Failure::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
+            return Err(Refusal::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
         }
         let context = context(&message.task_id, &message.context_id)?.unwrap_or_else(|| {
             // The same message again begins the same conversation.
@@ -193,42 +193,42 @@ impl Handler {
             let wish = match &*message.task_id {
                 "" if is_at_work(&tasks) => {
                     let why = "a task of this conversation is at work: wait for its end";
-                    return Err(Failure::new(Code::UnsupportedOperation, why));
+                    return Err(Refusal::new(Code::UnsupportedOperation, why));
                 }
-                "" => Wish::Prompt(read::prompt(&message)?),
+                "" => DeskWish::Prompt(read::prompt(&message)?),
                 id => {
                     at = tasks.position(id);
-                    let kept = at.and_then(|at| tasks.find(at)).ok_or_else(|| Failure::no_task(id))?;
+                    let kept = at.and_then(|at| tasks.find(at)).ok_or_else(|| Refusal::no_task(id))?;
                     let state = kept.task.status.state;
                     if !state.waits() {
                         let why = if state.is_over() { "is over" } else { "is at work, and asks for nothing" };
-                        return Err(Failure::new(Code::UnsupportedOperation, format!("the task {why}")));
+                        return Err(Refusal::new(Code::UnsupportedOperation, format!("the task {why}")));
                     }
-                    Wish::Answers { answers: read::answers(&message, &kept.pauses)?, note: read::note(&message) }
+                    DeskWish::Answers { answers: read::answers(&message, &kept.pauses)?, note: read::note(&message) }
                 }
             };
             self.0.desk.perform(&context, wish).await?;
         }
         let events = self.0.desk.events(&context, tasks.at(), Until::End).await?;
-        Ok(Followed { tasks, events, message: Some(message.message_id), at, is_begun })
+        Ok(WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun })
     }
 
-    async fn cancel(&self, id: &str) -> Result<Task, Failure> {
+    async fn cancel(&self, id: &str) -> Result<Task, Refusal> {
         let (tasks, at) = self.found(id).await?;
-        let kept = tasks.find(at).ok_or_else(|| Failure::no_task(id))?;
+        let kept = tasks.find(at).ok_or_else(|| Refusal::no_task(id))?;
         if kept.task.status.state == TaskState::Canceled {
             return Ok(kept.task.clone());
         }
         if kept.task.status.state.is_over() {
-            return Err(Failure::new(Code::TaskNotCancelable, "the task is over"));
+            return Err(Refusal::new(Code::TaskNotCancelable, "the task is over"));
         }
-        self.0.desk.perform(tasks.context(), Wish::Stop).await?;
+        self.0.desk.perform(tasks.context(), DeskWish::Stop).await?;
         let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
-        let mut followed = Followed { tasks, events, message: None, at: Some(at), is_begun: true };
+        let mut followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
         let mut task = followed.ended(false).await?;
         if task.status.state.waits() {
             // It began to wait before it could stop.
-            self.0.desk.perform(followed.tasks.context(), Wish::Stop).await?;
+            self.0.desk.perform(followed.tasks.context(), DeskWish::Stop).await?;
             followed.events = self.0.desk.events(followed.tasks.context(), followed.tasks.at(), Until::End).await?;
             task = followed.ended(false).await?;
         }
@@ -236,19 +236,19 @@ impl Handler {
     }
 
     /// A page of the tasks of a conversation, the newest first.
-    async fn list(&self, asked: &OfTask) -> Result<Value, Failure> {
+    async fn list(&self, asked: &OfTask) -> Result<Value, Refusal> {
         if asked.context_id.is_empty() {
             let message = "the tasks of all conversations are not listed: name one by `contextId`";
-            return Err(Failure::new(Code::UnsupportedOperation, message));
+            return Err(Refusal::new(Code::UnsupportedOperation, message));
         }
         let size = asked.page_size.unwrap_or(PAGE);
         if !(1..=MAX_PAGE).contains(&size) {
-            return Err(Failure::params(format!("a page has from 1 to {MAX_PAGE} tasks")));
+            return Err(Refusal::params(format!("a page has from 1 to {MAX_PAGE} tasks")));
         }
         let wanted = asked.status.filter(|state| *state != TaskState::Unspecified);
         let after = Some(&asked.status_timestamp_after).filter(|time| !time.is_empty());
         let after = after.map(|time| time.parse::<jiff::Timestamp>()).transpose();
-        let after = after.map_err(|error| Failure::params(format!("statusTimestampAfter: {error}")))?;
+        let after = after.map_err(|error| Refusal::params(format!("statusTimestampAfter: {error}")))?;
         let is_wanted = |task: &&Task| {
             let since = task.status.timestamp.parse::<jiff::Timestamp>().ok();
             wanted.is_none_or(|state| task.status.state == state) && after.is_none_or(|after| since >= Some(after))
@@ -257,7 +257,7 @@ impl Handler {
         let all: Vec<&Task> = tasks.all().rev().filter(is_wanted).collect();
         let from = match &*asked.page_token {
             "" => 0,
-            mark => all.iter().position(|task| task.id == mark).ok_or_else(|| Failure::params("no such page"))?,
+            mark => all.iter().position(|task| task.id == mark).ok_or_else(|| Refusal::params("no such page"))?,
         };
         let page = all.iter().skip(from).take(size as usize).map(|task| {
             let artifacts = if asked.include_artifacts { task.artifacts.clone() } else { Vec::new() };
@@ -269,7 +269,7 @@ impl Handler {
     }
 
     /// A task and its changes as server-sent events; `is_patient` goes on when it waits for somebody.
-    fn stream(&self, followed: Followed, id: &Value, is_patient: bool) -> Reply {
+    fn stream(&self, followed: WatchedTask, id: &Value, is_patient: bool) -> Reply {
         let (handler, id) = (self.clone(), id.clone());
         let updates = stream::unfold(Some((followed, false)), move |state| {
             let handler = handler.clone();
@@ -304,13 +304,13 @@ impl Handler {
             Ok(updates) => {
                 updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect()
             }
-            Err(failure) => framed(&Failure::told(&failure, &id)),
+            Err(failure) => framed(&Refusal::told(&failure, &id)),
         });
         Reply::Stream(Box::pin(alive(frames)))
     }
 }
 
-impl Followed {
+impl WatchedTask {
     /// The task, once it has begun or gone on.
     fn begun(&self) -> Option<&Task> {
         self.tasks.find(self.at?).map(|kept| &kept.task).filter(|_| self.is_begun)
@@ -321,7 +321,7 @@ impl Followed {
     }
 
     /// What the next event changes; `None` when the run has ended or waits.
-    async fn next(&mut self) -> Option<Result<Vec<Update>, Failure>> {
+    async fn next(&mut self) -> Option<Result<Vec<Update>, Refusal>> {
         if self.begun().is_some_and(|task| task.status.state.is_over()) {
             return None;
         }
@@ -339,27 +339,27 @@ impl Followed {
     }
 
     /// The task when its run has ended or waits, or as soon as it has begun.
-    async fn ended(&mut self, at_once: bool) -> Result<Task, Failure> {
+    async fn ended(&mut self, at_once: bool) -> Result<Task, Refusal> {
         while !(at_once && self.begun().is_some()) {
             match self.next().await {
                 Some(updates) => updates?,
                 None => break,
             };
         }
-        let lost = || Failure::new(Code::Internal, "the run ended without a trace");
+        let lost = || Refusal::new(Code::Internal, "the run ended without a trace");
         self.begun().cloned().ok_or_else(lost)
     }
 }
 
 /// Refuses what another version means.
-fn check(version: Option<&str>) -> Result<(), Failure> {
+fn check(version: Option<&str>) -> Result<(), Refusal> {
     let version = version.map_or("0.3", str::trim);
     if version == VERSION || version.strip_prefix(VERSION).is_some_and(|patch| patch.starts_with('.')) {
         return Ok(());
     }
     let version: String = version.chars().take(40).collect();
     let message = format!("version {version:?} is not spoken here; hint: the header A2A-Version is {VERSION}");
-    Err(Failure::new(Code::VersionNotSupported, message))
+    Err(Refusal::new(Code::VersionNotSupported, message))
 }
 
 /// True if the newest task is at work.
@@ -367,19 +367,19 @@ fn is_at_work(tasks: &Tasks) -> bool {
     tasks.all().next_back().is_some_and(|task| task.status.state == TaskState::Working)
 }
 
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failure> {
-    serde_json::from_value(params).map_err(|error| Failure::params(format!("params: {error}")))
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    serde_json::from_value(params).map_err(|error| Refusal::params(format!("params: {error}")))
 }
 
 /// The conversation of a message; none if it begins one.
-fn context(task: &str, context: &str) -> Result<Option<String>, Failure> {
+fn context(task: &str, context: &str) -> Result<Option<String>, Refusal> {
     let given = Some(context).filter(|it| !it.is_empty());
     if task.is_empty() {
         return Ok(given.map(str::to_owned));
     }
-    let own = context_of(task).ok_or_else(|| Failure::no_task(task))?;
+    let own = context_of(task).ok_or_else(|| Refusal::no_task(task))?;
     if given.is_some_and(|given| given != own) {
-        return Err(Failure::params("the task belongs to another conversation than `contextId` says"));
+        return Err(Refusal::params("the task belongs to another conversation than `contextId` says"));
     }
     Ok(Some(own.to_owned()))
 }
@@ -391,8 +391,8 @@ fn shown(mut task: Task, history: Option<u32>) -> Task {
     task
 }
 
-fn no_push() -> Failure {
-    Failure::new(Code::PushNotificationNotSupported, "updates are not pushed: SubscribeToTask streams them")
+fn no_push() -> Refusal {
+    Refusal::new(Code::PushNotificationNotSupported, "updates are not pushed: SubscribeToTask streams them")
 }
 
 fn framed(data: &Value) -> String {

@@ -25,7 +25,7 @@ const OUTPUT: &str = "output";
 #[derive(Debug)]
 pub struct Tasks {
     context: Arc<str>,
-    all: Vec<Kept>,
+    all: Vec<HeldTask>,
     /// The messages of callers, and the tasks that they were for.
     seen: HashMap<String, usize>,
     /// The run that has begun and was not prompted so far: the next one of a handoff chain never is.
@@ -39,7 +39,7 @@ pub struct Tasks {
 
 /// A task with what is not told of it.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct HeldTask {
     pub(super) task: Task,
     /// The pauses that it waits for.
     pub(super) pauses: Vec<Arc<Pause>>,
@@ -65,11 +65,11 @@ impl Tasks {
     }
 
     /// The newest record that was told of.
-    pub fn at(&self) -> Seq {
+    pub(super) fn at(&self) -> Seq {
         self.at
     }
 
-    pub(super) fn find(&self, at: usize) -> Option<&Kept> {
+    pub(super) fn find(&self, at: usize) -> Option<&HeldTask> {
         self.all.get(at)
     }
 
@@ -150,7 +150,7 @@ impl Tasks {
         let status = TaskStatus { state: TaskState::Working, message: None, timestamp: time(at_ms) };
         let task = Task { id, context_id, status, ..Task::default() };
         out.push(Update::Task(task.clone()));
-        self.all.push(Kept { task, pauses: Vec::new() });
+        self.all.push(HeldTask { task, pauses: Vec::new() });
         self.speaks = false;
     }
 
@@ -163,7 +163,7 @@ impl Tasks {
 
     /// Something that was said in the newest task.
     fn note(&mut self, message: Message) {
-        let Some(Kept { task, .. }) = self.all.last_mut() else { return };
+        let Some(HeldTask { task, .. }) = self.all.last_mut() else { return };
         let context_id = task.context_id.clone();
         let message = Message { context_id, task_id: task.id.clone(), ..message };
         if task.history.len() >= MAX_HISTORY {
@@ -234,7 +234,7 @@ impl Tasks {
     }
 
     fn artifact(&mut self, id: &str, part: Part, append: bool, out: &mut Vec<Update>) {
-        let Some(Kept { task, .. }) = self.all.last_mut() else { return };
+        let Some(HeldTask { task, .. }) = self.all.last_mut() else { return };
         let at = task.artifacts.iter().position(|it| it.artifact_id == id);
         match at.map(|at| &mut task.artifacts[at].parts) {
             Some(parts) if append => {

@@ -79,12 +79,6 @@ impl ServerOptions {
         Self { agent: agent.into(), description: None, port: 0, token: None, grace: Duration::from_secs(10) }
     }
 
-    /// Sets what the agent is for.
-    #[must_use]
-    pub fn description(self, description: impl Into<Arc<str>>) -> Self {
-        Self { description: Some(description.into()), ..self }
-    }
-
     /// Sets the port that is asked for first.
     #[must_use]
     pub fn port(self, port: u16) -> Self {

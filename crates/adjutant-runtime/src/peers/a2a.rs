@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_llm::{CallResult, Schema, World};
+use adjutant_llm::{CallResult, Schema};
 use adjutant_protocols::a2a::{HEARS_ONCE, Message, Part, SendMessage, SendOptions, Task, TaskState};
 use adjutant_tool::{Answer, Ask, AskKind, CallContext, Noted, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     call::{LOOK, PAUSE, RESTART, STOP},
-    reach::{Lost, Remote},
+    reach::{Lost, QUICK, Remote},
 };
 
 /// The most characters of a question that are shown, and the most bytes of the schema of its answer.
@@ -30,16 +30,15 @@ enum Begun {
     Answer(String),
 }
 
-/// Asks, once however often the call is entered, and waits for the answer.
+/// Asks, once however often the call is entered, and waits for the answer. A new call is named so, or refused.
 pub(super) async fn call(
     name: &str,
     (url, token): (&str, Option<&str>),
     prompt: &str,
-    world: &dyn World,
+    admitted: Result<String, ToolError>,
     cx: &CallContext,
 ) -> Result<CallResult, ToolError> {
-    let id = world.id();
-    let message = cx.once("message", || async move { Ok(format!("{id:032x}")) }).await?;
+    let message = cx.once("message", || async move { admitted }).await?;
     let begun = match cx.backend.begin("task").await? {
         Noted::Done(begun) => serde_json::from_value(begun)
             .map_err(|error| ToolError::failed("the step cannot be read").with_source(error))?,
@@ -63,7 +62,7 @@ pub(super) async fn call(
     let followed = match begun {
         Begun::Answer(text) => return Ok(CallResult::ok(text)),
         Begun::Task { endpoint, once, id, context } => {
-            Followed { remote: Remote::at(name, &endpoint, token)?, once, message, id, context }
+            RemoteTask { remote: Remote::at(name, &endpoint, token)?, once, message, id, context }
         }
     };
     let mut left = LeftTask(Some((followed.remote.clone(), followed.id.clone())));
@@ -133,7 +132,7 @@ async fn send(remote: &Remote, once: bool, message: Message) -> Result<Value, To
 }
 
 /// A task that is followed.
-struct Followed {
+struct RemoteTask {
     remote: Remote,
     once: bool,
     message: String,
@@ -141,12 +140,12 @@ struct Followed {
     context: String,
 }
 
-impl Followed {
+impl RemoteTask {
     /// Waits until it is over, and asks here what it asks.
     async fn follow(&self, cx: &CallContext, left: &mut LeftTask) -> Result<CallResult, ToolError> {
         let (name, mut pause, mut heard_at) = (&self.remote.name, LOOK, Instant::now());
         loop {
-            match self.remote.ask("GetTask", json!({"id": self.id, "historyLength": 0}), BEGIN).await {
+            match self.remote.ask("GetTask", json!({"id": self.id, "historyLength": 0}), QUICK).await {
                 Ok(told) => {
                     heard_at = Instant::now();
                     let task: Task = read(name, told)?;

@@ -117,8 +117,8 @@ impl Tool for PeerTool {
             if args.session.is_some() || args.prompt.trim().is_empty() {
                 return Err(wrong(format!("{} is asked with a prompt alone", peer.name)));
             }
-            admit(peer, &path, &left)?;
-            return far::call(&peer.name, (url, token.as_deref()), &args.prompt, &*self.world, &cx).await;
+            let admitted = admit(peer, &path, &left).map(|()| format!("{:032x}", self.world.id()));
+            return far::call(&peer.name, (url, token.as_deref()), &args.prompt, admitted, &cx).await;
         }
         let mut is_new = false;
         let session = match args.session {
@@ -351,7 +351,7 @@ mod far {
         name: &str,
         _: (&str, Option<&str>),
         _: &str,
-        _: &dyn World,
+        _: Result<String, ToolError>,
         _: &CallContext,
     ) -> Result<CallResult, ToolError> {
         Err(ToolError::failed(format!("{name} is reached with the feature `http` alone")))

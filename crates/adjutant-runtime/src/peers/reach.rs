@@ -17,7 +17,7 @@ const CARD: &str = "/.well-known/agent-card.json";
 const VERSION: &str = "1.0";
 /// The time to connect, and for a card.
 const CONNECT: Duration = Duration::from_secs(10);
-const QUICK: Duration = Duration::from_secs(30);
+pub(super) const QUICK: Duration = Duration::from_secs(30);
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 16 << 20;
 /// The most characters of what it says about a refusal that are told.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{JournalErrorKind, Lane, Post, Seq};
-use adjutant_protocols::a2a::{Desk, Events, Until, Wish};
+use adjutant_protocols::a2a::{Desk, DeskWish, Events, Until};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
@@ -22,7 +22,7 @@ impl Desk for LocalPrompter {
         Ok(Box::pin(events.map(|event| event.map_err(|error| refused(&error)))))
     }
 
-    async fn perform(&self, session: &str, wish: Wish) -> Result<(), adjutant_protocols::Error> {
+    async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), adjutant_protocols::Error> {
         self.done(session.into(), wish).await.map_err(|error| refused(&error))
     }
 }
@@ -84,22 +84,22 @@ impl LocalPrompter {
         let _is_free = timeout(LET_GO, freed).await;
     }
 
-    async fn done(&self, session: Arc<str>, wish: Wish) -> Result<(), Error> {
+    async fn done(&self, session: Arc<str>, wish: DeskWish) -> Result<(), Error> {
         let (log, table) = (session::check(&session)?, &self.asked().table);
         match wish {
-            Wish::Prompt(entries) => {
+            DeskWish::Prompt(entries) => {
                 let place = table.place()?;
                 self.freed(&session).await;
                 self.begin_on(entries, &session, None).await?.detach(place);
             }
-            Wish::Answers { answers, note } => {
+            DeskWish::Answers { answers, note } => {
                 let place = table.place()?;
                 self.freed(&session).await;
                 let post = Post::Message { lane: Lane::Steering, content: note };
                 self.asked().sessions.journal().post(&log, post).await.map_err(told::of_journal)?;
                 self.going_on(ResumeRequest::new(answers).session(session)).await?.detach(place);
             }
-            Wish::Stop => self.hear(session, Control::Stop {}).await?,
+            DeskWish::Stop => self.hear(session, Control::Stop {}).await?,
             // The manifest says what becomes of a run that a crash has cut off.
             _ => {}
         }

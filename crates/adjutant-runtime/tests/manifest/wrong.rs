@@ -114,6 +114,13 @@ const WRONG: &[(&str, &str)] = &[
          - {name: B, description: '', address: '10.0.0.1:7', token_variable: 1x}\n  \
          - {name: c d, description: x, token_variable: TOKEN}\n",
     ),
+    (
+        "agents anywhere that cannot be asked",
+        "name: a\ntoolboxes: [peers]\npeers:\n  - {name: b, description: x, a2a: 'ftp://b'}\n  \
+         - {name: c, description: x, a2a: 'https://c', agent: d}\n  \
+         - {name: d, description: x, a2a: 'http://d.example.org', token_variable: TOKEN}\n  \
+         - {name: e, description: x, a2a: 'https://me:pass@e', token_variable: 1x}\n",
+    ),
     ("peers that are not named", "name: a\ntoolboxes: [peers]\n"),
     ("an unknown tool", "name: a\ntools: [cout]\nprocess_tools: [{name: count, description: x, binary: bin/count}]\n"),
     ("an unknown skill", "name: a\nskill_folders: [skills]\nskills: [countin, counting, counting]\n"),
