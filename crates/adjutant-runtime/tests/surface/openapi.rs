@@ -63,12 +63,13 @@ impl Described {
         let status = answer.status;
         let said = format!("{place}/responses/{status}/content");
         if answer.head.contains("text/event-stream") {
-            let unnamed =
-                answer.body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
             if !answer.body.contains("event: ") {
-                let unnamed = unnamed.map(|data| serde_json::from_str::<Value>(data).expect("it is JSON"));
-                let last = unnamed.inspect(|data| self.fits(&format!("{said}/text~1event-stream/schema"), data)).last();
-                return last.map(|it| it["type"].clone()).unwrap_or_default();
+                // The streams of other people's pages have frames without names.
+                let data = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+                let data = data.filter(|it| *it != "[DONE]").map(|it| serde_json::from_str(it).expect("it is JSON"));
+                let told: Vec<Value> = data.collect();
+                told.iter().for_each(|data| self.fits(&format!("{said}/text~1event-stream/schema"), data));
+                return told.last().map(|it| it["type"].clone()).unwrap_or_default();
             }
             let schema = if simple {
                 "/components/schemas/SimpleEvent".to_owned()

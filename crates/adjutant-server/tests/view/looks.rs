@@ -210,3 +210,26 @@ async fn events_go_on_over_later_runs_when_they_are_followed() {
         assert_eq!(names.contains(&"text_delta"), of == "live", "{of}: {names:?}");
     }
 }
+
+#[tokio::test]
+async fn streams_of_other_pages_are_told_over_a_store_by_whoever_works_in_it() {
+    let stage = stage([], [Script::new().text("One."), Script::new().text("Two.")]).await;
+    let said = json!([{"role": "user", "parts": [{"type": "text", "text": "And two?"}]}]);
+    let asked = async {
+        let body = json!({"id": "talk", "messages": said});
+        let answer = stage.ask(Method::POST, "/v1/agents/store/ai-sdk", Some(body)).await;
+        answer.text().await.expect("it is text")
+    };
+    let worked = async {
+        while stage.stored.posted(&"talk".into(), Default::default()).await.expect("it is there").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        stage.worker.session("talk".into()).run("One?").await.expect("it ends");
+    };
+    let (answer, ()) = tokio::join!(asked, worked);
+    let told = frames(answer.strip_suffix("data: [DONE]\n\n").expect("it ends"));
+    let of = |kind: &str| told.iter().filter(|it| it["type"] == kind).collect::<Vec<_>>();
+    let texts: Vec<_> = of("text-delta").iter().filter_map(|it| it["delta"].as_str()).collect();
+    assert_eq!((texts, of("finish").len()), (vec!["One.", "Two."], 1), "{told:?}");
+    assert_eq!(of("steering-message").len(), 1, "{told:?}");
+}
