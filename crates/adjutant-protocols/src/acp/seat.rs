@@ -150,6 +150,8 @@ impl Turn {
             return self.follow(run.stream()).await;
         }
         let pauses = log.pauses();
+        // A run that was cancelled may have left some.
+        lock(&self.seat.given).retain(|given| pauses.iter().any(|pause| pause.id == given.pause));
         let mut texts = pauses.iter().filter(|pause| is_text(pause) && !self.is_given(pause));
         if let Some(pause) = texts.next() {
             match words(pause, &message.to_text()) {
