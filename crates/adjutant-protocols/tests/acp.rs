@@ -79,8 +79,9 @@ impl Editor {
         let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
             let agent = desk.agent().journal(desk.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
             let (set, always) = (desk.clone(), desk.clone());
-            let open = OpenSession::new(agent).mode("plan", "Plan", "Looks.").mode("all", "All", "Does.");
-            let open = open.on_mode(|| "plan".into(), move |mode| set.note(mode)).on_always(move |_| {
+            let modes = [["plan", "Plan", "Looks."], ["all", "All", "Does."]];
+            let open = OpenSession::new(agent).modes(modes, || "plan".into(), move |mode| set.note(mode));
+            let open = open.on_always(move |_| {
                 always.note("always");
                 Answer::approve()
             });

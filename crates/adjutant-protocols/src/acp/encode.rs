@@ -12,7 +12,7 @@ use adjutant_tool::Answer;
 use serde_json::{Value, json};
 
 use super::{
-    ask::{self, Way},
+    ask::{self, AskWay},
     call,
     content::{self, text_block},
 };
@@ -190,7 +190,7 @@ impl Encoder {
                 self.show(&id, call.name.as_str(), &call.args, json!({"status": "pending"}), out);
             }
         }
-        if matches!(Way::of(pause), Way::Text) {
+        if matches!(AskWay::of(pause), AskWay::Text) {
             out.push(chunk("agent_message_chunk", &format!("p{}", pause.id), text_block(&ask::question(pause))));
         }
     }

@@ -13,6 +13,7 @@ use adjutant::{
 };
 use uuid::Uuid;
 
+use super::{ask, must_be_free};
 use crate::{
     args::{Acp, How},
     chosen_model::{ChosenModel, Tape},
@@ -24,7 +25,6 @@ use crate::{
     run_manifest::RunManifest,
     screen::{Chatter, Screen, tell},
     store::{Store, StoredRun},
-    talk::{self, ask},
     trouble,
     work::work,
 };
@@ -81,7 +81,7 @@ async fn of_folder(
         None => run::new_name(root),
         Some(name) => {
             let info = named::find(&sessions, &name.0).await?;
-            talk::must_be_free(&info)?;
+            must_be_free(&info)?;
             must_be_of(named::directory(&info)?, root)?;
             made = made.asking(named::asked(&info).map(str::to_owned))?;
             let left = sessions.transcript(name, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
@@ -102,21 +102,21 @@ async fn of_folder(
     let Job { agent, hands, .. } = Job::new(how, made, model, Cancel::new(), Some(store), Some(kept)).await?;
     let (rules, again, hands) = (hands.rules.clone(), hands.rules.clone(), Arc::new(hands));
     let resting = Arc::clone(&hands);
-    Ok(OpenSession::new(agent)
-        .mode("plan", "Plan", "Looks at files; all else is denied.")
-        .mode("ask", "Ask", "Looks at files, and asks before all else.")
-        .mode("edits", "Accept edits", "Changes files too, and asks before commands and addresses.")
-        .mode("all", "All", "Asks nothing; commands run in the sandbox.")
-        .on_mode(
-            move || rules.current_mode().to_string(),
-            move |mode| mode.parse().into_iter().for_each(|mode| again.set_mode(mode)),
-        )
-        .on_always(move |pause| {
-            let (answer, told) = ask::always(pause, &hands);
-            told.iter().for_each(|line| tell(line));
-            answer
-        })
-        .on_rest(move || resting.rest()))
+    let modes = [
+        ["plan", "Plan", "Looks at files; all else is denied."],
+        ["ask", "Ask", "Looks at files, and asks before all else."],
+        ["edits", "Accept edits", "Changes files too, and asks before commands and addresses."],
+        ["all", "All", "Asks nothing; commands run in the sandbox."],
+    ];
+    let current = move || rules.current_mode().to_string();
+    let set = move |mode: &str| mode.parse().into_iter().for_each(|mode| again.set_mode(mode));
+    let mut open = OpenSession::new(agent).modes(modes, current, set).on_always(move |pause| {
+        let (answer, told) = ask::always(pause, &hands);
+        told.iter().for_each(|line| tell(line));
+        answer
+    });
+    open.rest = Arc::new(move || resting.rest());
+    Ok(open)
 }
 
 fn must_be_of(directory: Option<&str>, root: &Path) -> Result<(), Problem> {
@@ -140,7 +140,11 @@ async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<OpenSession, 
         None => Uuid::new_v4().to_string().as_str().into(),
     };
     match engine.lead(&name.0).map_err(|error| trouble::of_runtime(&error))? {
-        Lead::Agent(agent) => Ok(OpenSession::new(agent).root(engine.workspace().work())),
+        Lead::Agent(agent) => {
+            let mut open = OpenSession::new(agent);
+            open.root = Some(engine.workspace().work());
+            Ok(open)
+        }
         _ => Err(Problem::new(Exit::Usage, "agents that hand the conversation on cannot be served to an editor")),
     }
 }
