@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
         Command::Worker(args) => telemetry::exported(|| fleet::worker(&args)),
         Command::Fleet(command) => fleet::fleet(command),
         Command::View(args) => up::view::view(&args),
-        Command::Acp(args) => telemetry::exported(|| talk::acp::acp(&args)),
+        Command::Acp(args) => telemetry::exported(|| mcp::acp::acp(&args)),
         Command::Trust(args) => trust::trust(&args),
         Command::Board(command) => board::board(command),
         Command::Init(args) => init::init(&args),

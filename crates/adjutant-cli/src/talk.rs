@@ -1,6 +1,5 @@
 //! `adjutant` without a command: a conversation on a terminal, in a session that is kept.
 
-pub(crate) mod acp;
 pub(crate) mod ask;
 mod attach;
 mod command;
@@ -300,7 +299,7 @@ impl<'a> Talk<'a> {
 
 /// # Errors
 /// `Usage` if another process works in the session, or if nobody knows what directory it is about.
-fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
+pub(crate) fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
     let name = plain::word(&info.log.0);
     if info.is_owned {
         let problem = Problem::new(Exit::Usage, format!("another process works in the session: {}", info.log));

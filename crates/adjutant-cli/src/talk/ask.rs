@@ -209,7 +209,7 @@ pub(crate) fn read(
 
 /// An approval that need not be given again: of this tool for the rest of the run, if the person wished to be asked about
 /// the tool, else by a rule that says just this call. What no rule says is approved once.
-pub(super) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
+pub(crate) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
     let once = |why: &str| (Answer::approve(), vec![format!("only this once: {}", plain::line(why))]);
     let Some(call) = &pause.call else { return once("it is about no call") };
     if *pause.ask.prompt == *waits::usual(call.name.as_str()) {

@@ -18,9 +18,9 @@ const MAX_LINE: usize = 16 << 20;
 
 /// An answer that says why not: a code of JSON-RPC or of the protocol, and a text for people.
 #[derive(Debug)]
-pub(super) struct Refusal(pub(super) i32, pub(super) String);
+pub(super) struct RpcFault(pub(super) i32, pub(super) String);
 
-impl Refusal {
+impl RpcFault {
     pub(super) const PARSE: i32 = -32700;
     pub(super) const REQUEST: i32 = -32600;
     pub(super) const METHOD: i32 = -32601;
@@ -54,7 +54,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// The next line; `None` at the end, and in the place of a line that is too long what is wrong with it.
     ///
     /// Cancel: nothing is lost.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, Refusal>>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, RpcFault>>> {
         loop {
             let chunk = self.input.fill_buf().await?;
             let is_over = chunk.is_empty();
@@ -73,8 +73,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             if is_over || end.is_some() {
                 let line = mem::take(&mut self.line);
-                let refusal = || Refusal(Refusal::REQUEST, "a line has 16 MiB at most".to_owned());
-                return Ok(Some(if mem::take(&mut self.is_long) { Err(refusal()) } else { Ok(line) }));
+                let fault = || RpcFault(RpcFault::REQUEST, "a line has 16 MiB at most".to_owned());
+                return Ok(Some(if mem::take(&mut self.is_long) { Err(fault()) } else { Ok(line) }));
             }
         }
     }

@@ -18,7 +18,7 @@ use super::{
     ask::{self, AskWay, Asker},
     content::text_block,
     encode::Encoder,
-    link::{Link, Refusal},
+    link::{Link, RpcFault},
     open::OpenSession,
 };
 use crate::answer;
@@ -87,10 +87,10 @@ impl Seat {
     }
 
     /// Begins to do something in the session.
-    pub(super) fn begin(self: &Arc<Self>) -> Result<PromptTurn, Refusal> {
+    pub(super) fn begin(self: &Arc<Self>) -> Result<PromptTurn, RpcFault> {
         let mut turn = lock(&self.turn);
         if turn.is_some() {
-            return Err(Refusal(Refusal::REQUEST, "the session is at work; cancel that first".to_owned()));
+            return Err(RpcFault(RpcFault::REQUEST, "the session is at work; cancel that first".to_owned()));
         }
         let cancel = Cancel::new();
         *turn = Some(cancel.clone());
@@ -123,13 +123,13 @@ impl Seat {
 
 impl PromptTurn {
     /// Takes the log over, so that what waits is known, and tells what it holds if that is wanted.
-    pub(super) async fn load(self, is_told: bool) -> Result<(), Refusal> {
+    pub(super) async fn load(self, is_told: bool) -> Result<(), RpcFault> {
         let seat = &self.seat;
-        seat.agent.log().open().await.map_err(|error| Refusal::internal(&error))?;
+        seat.agent.log().open().await.map_err(|error| RpcFault::internal(&error))?;
         *lock(&seat.encoder) = Encoder::new(&*seat.root);
         let mut past = seat.agent.log().events_after(Seq(0));
         while let Some(event) = past.next().await {
-            let event = event.map_err(|error| Refusal::internal(&error))?;
+            let event = event.map_err(|error| RpcFault::internal(&error))?;
             let updates = lock(&seat.encoder).recall(&event);
             seat.tell(&event, if is_told { updates } else { Vec::new() }).await;
         }
@@ -140,9 +140,9 @@ impl PromptTurn {
     }
 
     /// Runs on a prompt, or goes on with what was left; gives the reason why it stopped.
-    pub(super) async fn prompt(self, message: UserMessage) -> Result<&'static str, Refusal> {
+    pub(super) async fn prompt(self, message: UserMessage) -> Result<&'static str, RpcFault> {
         if message.is_empty() {
-            return Err(Refusal::params("the prompt is empty"));
+            return Err(RpcFault::params("the prompt is empty"));
         }
         let log = self.seat.agent.log();
         if !log.has_open_run() {
@@ -167,7 +167,7 @@ impl PromptTurn {
             }
         } else {
             // It is heard with the next request.
-            self.seat.agent.queue().steer(message).map_err(|error| Refusal::internal(&error))?;
+            self.seat.agent.queue().steer(message).map_err(|error| RpcFault::internal(&error))?;
         }
         for pause in pauses.iter().filter(|pause| !is_text(pause) && !self.is_given(pause)) {
             let asked = self.seat.asker.ask(pause);
@@ -175,7 +175,7 @@ impl PromptTurn {
                 answer = asked => answer,
                 () = self.cancel.cancelled() => {
                     let ended = self.seat.agent.cancel_paused().await;
-                    return ended.map(|_| "cancelled").map_err(|error| Refusal::internal(&error));
+                    return ended.map(|_| "cancelled").map_err(|error| RpcFault::internal(&error));
                 }
             };
             let Some(answer) = answer else {
@@ -193,8 +193,8 @@ impl PromptTurn {
         lock(&self.seat.given).iter().any(|given| given.pause == pause.id)
     }
 
-    async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, Refusal> {
-        let mut followed = Followed(Some(running.map_err(|error| Refusal::internal(&error))?));
+    async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, RpcFault> {
+        let mut followed = Followed(Some(running.map_err(|error| RpcFault::internal(&error))?));
         let Some(running) = &mut followed.0 else { return Ok("end_turn") };
         while let Some(event) = running.next().await {
             let updates = lock(&self.seat.encoder).tell(&event);
@@ -202,13 +202,13 @@ impl PromptTurn {
         }
         match running.result() {
             Some(Ok(result)) => self.stop(&result.outcome).await,
-            Some(Err(error)) => Err(Refusal::internal(error)),
+            Some(Err(error)) => Err(RpcFault::internal(error)),
             None => Ok("end_turn"),
         }
     }
 
     /// The reason why a prompt is over, as editors know it.
-    async fn stop(&self, outcome: &Outcome) -> Result<&'static str, Refusal> {
+    async fn stop(&self, outcome: &Outcome) -> Result<&'static str, RpcFault> {
         Ok(match outcome {
             Outcome::Finished { reply, .. } => match reply.stop {
                 FinishReason::Length => "max_tokens",
@@ -222,7 +222,7 @@ impl PromptTurn {
             }
             Outcome::Cancelled { .. } => "cancelled",
             Outcome::Failed { failure: Failure::Refused { .. } | Failure::Filtered { .. } } => "refusal",
-            Outcome::Failed { failure } => return Err(Refusal(Refusal::INTERNAL, failure.to_string())),
+            Outcome::Failed { failure } => return Err(RpcFault(RpcFault::INTERNAL, failure.to_string())),
             Outcome::Paused { pauses } => {
                 if !pauses.iter().all(is_text) {
                     self.seat.say(WAITS).await;

@@ -25,7 +25,7 @@ use tokio::{
 
 use super::{
     content,
-    link::{LineReader, Link, Refusal, write},
+    link::{LineReader, Link, RpcFault, write},
     open::{OpenSession, SessionWish},
     seat::Seat,
 };
@@ -63,7 +63,7 @@ where
     let (sessions, is_met, has_forms) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
     let open = Box::new(move |wish| {
         let opened = open(wish);
-        async move { opened.await.map_err(|error| Refusal(Refusal::INTERNAL, error.to_string())) }.boxed()
+        async move { opened.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
     });
     let server = Server { link: Arc::new(Link::new(sender.clone())), open, sessions, is_met, has_forms };
     let (mut lines, mut writing) = (LineReader::new(input), pin!(write(said, output)));
@@ -91,29 +91,29 @@ fn end(written: io::Result<()>) -> io::Result<()> {
 
 struct Server<'a> {
     link: Arc<Link>,
-    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, Refusal>> + Send + Sync + 'a>,
+    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, RpcFault>> + Send + Sync + 'a>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
     /// True once the editor said who it is.
     is_met: AtomicBool,
     has_forms: AtomicBool,
 }
 
-type Work<'a> = BoxFuture<'a, Result<Value, Refusal>>;
+type Work<'a> = BoxFuture<'a, Result<Value, RpcFault>>;
 
 impl Server<'_> {
     /// What is to be done about a line; what is done at once is done already.
-    fn hear(&self, line: Result<Vec<u8>, Refusal>) -> Option<BoxFuture<'_, ()>> {
+    fn hear(&self, line: Result<Vec<u8>, RpcFault>) -> Option<BoxFuture<'_, ()>> {
         let read = line.and_then(|line| match line.trim_ascii() {
             [] => Ok(None),
             line => match serde_json::from_slice(line) {
                 Ok(Value::Object(message)) => Ok(Some(Value::Object(message))),
-                Ok(_) => Err(Refusal(Refusal::REQUEST, "a message is an object".to_owned())),
-                Err(error) => Err(Refusal(Refusal::PARSE, format!("no JSON: {error}"))),
+                Ok(_) => Err(RpcFault(RpcFault::REQUEST, "a message is an object".to_owned())),
+                Err(error) => Err(RpcFault(RpcFault::PARSE, format!("no JSON: {error}"))),
             },
         });
         let mut message = match read {
             Ok(message) => message?,
-            Err(refusal) => return Some(self.reply(Value::Null, Err(refusal)).boxed()),
+            Err(fault) => return Some(self.reply(Value::Null, Err(fault)).boxed()),
         };
         let (id, params) = (message.get("id").cloned(), message["params"].take());
         match (message["method"].as_str(), id) {
@@ -121,8 +121,7 @@ impl Server<'_> {
                 let done = self.request(method, params);
                 Some(
                     async move {
-                        self.reply(id, done.unwrap_or_else(|refusal| std::future::ready(Err(refusal)).boxed()).await)
-                            .await
+                        self.reply(id, done.unwrap_or_else(|fault| std::future::ready(Err(fault)).boxed()).await).await
                     }
                     .boxed(),
                 )
@@ -139,27 +138,27 @@ impl Server<'_> {
                 None
             }
             _ => {
-                let refusal = Refusal(Refusal::REQUEST, "a message has a method, or answers".to_owned());
-                Some(self.reply(Value::Null, Err(refusal)).boxed())
+                let fault = RpcFault(RpcFault::REQUEST, "a message has a method, or answers".to_owned());
+                Some(self.reply(Value::Null, Err(fault)).boxed())
             }
         }
     }
 
-    async fn reply(&self, id: Value, done: Result<Value, Refusal>) {
+    async fn reply(&self, id: Value, done: Result<Value, RpcFault>) {
         self.link
             .send(match done {
                 Ok(result) => json!({"id": id, "result": result}),
-                Err(Refusal(code, message)) => json!({"id": id, "error": {"code": code, "message": message}}),
+                Err(RpcFault(code, message)) => json!({"id": id, "error": {"code": code, "message": message}}),
             })
             .await;
     }
 
-    fn request(&self, method: &str, params: Value) -> Result<Work<'_>, Refusal> {
+    fn request(&self, method: &str, params: Value) -> Result<Work<'_>, RpcFault> {
         if method == "initialize" {
             return self.meet(&params).map(now);
         }
         if !self.is_met.load(Relaxed) {
-            return Err(Refusal(Refusal::REQUEST, "`initialize` comes first".to_owned()));
+            return Err(RpcFault(RpcFault::REQUEST, "`initialize` comes first".to_owned()));
         }
         match method {
             "authenticate" => Ok(now(json!({}))),
@@ -174,7 +173,7 @@ impl Server<'_> {
             "session/set_mode" => {
                 let (seat, mode) = (self.seat(&params)?, &params["modeId"]);
                 if !seat.open.modes.iter().any(|known| known["id"] == *mode) {
-                    return Err(Refusal::params(format!("there is no such mode: {mode}")));
+                    return Err(RpcFault::params(format!("there is no such mode: {mode}")));
                 }
                 (seat.open.set_mode)(mode.as_str().unwrap_or_default());
                 Ok(now(json!({})))
@@ -185,13 +184,13 @@ impl Server<'_> {
                 self.sessions().remove(&seat.id);
                 Ok(now(json!({})))
             }
-            _ => Err(Refusal(Refusal::METHOD, format!("there is no such method here: {method}"))),
+            _ => Err(RpcFault(RpcFault::METHOD, format!("there is no such method here: {method}"))),
         }
     }
 
-    fn meet(&self, params: &Value) -> Result<Value, Refusal> {
+    fn meet(&self, params: &Value) -> Result<Value, RpcFault> {
         if !params["protocolVersion"].is_u64() {
-            return Err(Refusal::params("`protocolVersion` is a number"));
+            return Err(RpcFault::params("`protocolVersion` is a number"));
         }
         self.is_met.store(true, Relaxed);
         self.has_forms.store(params["clientCapabilities"]["elicitation"]["form"].is_object(), Relaxed);
@@ -208,30 +207,30 @@ impl Server<'_> {
         }))
     }
 
-    async fn begin(&self, params: Value) -> Result<Value, Refusal> {
+    async fn begin(&self, params: Value) -> Result<Value, RpcFault> {
         let seat = self.seated(&params, None).await?;
         Ok(seat.open.told(json!({"sessionId": seat.id})))
     }
 
-    async fn load(&self, params: Value, is_told: bool) -> Result<Value, Refusal> {
-        let id = params["sessionId"].as_str().ok_or_else(|| Refusal::params("a session needs its `sessionId`"))?;
+    async fn load(&self, params: Value, is_told: bool) -> Result<Value, RpcFault> {
+        let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
         let known = self.sessions().get(id).cloned();
         let seat = match known {
             Some(seat) => seat,
             None => self.seated(&params, Some(LogId::from(id))).await?,
         };
-        if let Err(refusal) = seat.begin()?.load(is_told).await {
+        if let Err(fault) = seat.begin()?.load(is_told).await {
             self.sessions().remove(id);
-            return Err(refusal);
+            return Err(fault);
         }
         Ok(seat.open.told(json!({})))
     }
 
-    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, Refusal> {
+    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, RpcFault> {
         let cwd = params["cwd"].as_str().map(Path::new).filter(|cwd| cwd.is_absolute());
-        let cwd = cwd.ok_or_else(|| Refusal::params("`cwd` is an absolute path"))?;
+        let cwd = cwd.ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?;
         let servers = params["mcpServers"].as_array().cloned().unwrap_or_default();
-        let full = || Refusal(Refusal::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
+        let full = || RpcFault(RpcFault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(full());
         }
@@ -245,10 +244,10 @@ impl Server<'_> {
         Ok(Arc::clone(sessions.entry(seat.id.clone()).or_insert(seat)))
     }
 
-    fn seat(&self, params: &Value) -> Result<Arc<Seat>, Refusal> {
+    fn seat(&self, params: &Value) -> Result<Arc<Seat>, RpcFault> {
         let id = params["sessionId"].as_str().unwrap_or_default();
         let seat = self.sessions().get(id).cloned();
-        seat.ok_or_else(|| Refusal(Refusal::NOT_FOUND, format!("no session of this name is open: {id:?}")))
+        seat.ok_or_else(|| RpcFault(RpcFault::NOT_FOUND, format!("no session of this name is open: {id:?}")))
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Seat>>> {

@@ -8,23 +8,24 @@ use std::{
 use adjutant::{
     Cancel,
     agent::{LogId, Run, Seq},
-    protocols::acp::{OpenSession, SessionWish, serve},
+    protocols::acp::{self as protocol, OpenSession, SessionWish},
     runtime::{Engine, Lead},
 };
 use uuid::Uuid;
 
-use super::{ask, must_be_free};
+use super::serve;
 use crate::{
     args::{Acp, How},
     chosen_model::{ChosenModel, Tape},
     exit::Exit,
     job::Job,
-    mcp, named, plain,
+    named, plain,
     problem::Problem,
     run,
     run_manifest::RunManifest,
     screen::{Chatter, Screen, tell},
     store::{Store, StoredRun},
+    talk::{self, ask},
     trouble,
     work::work,
 };
@@ -43,14 +44,14 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
         let served = match &args.manifest {
             Some(file) => {
                 let given = if how.taught.trust { vec![String::new()] } else { Vec::new() };
-                let engine = mcp::serve::engine(file, "acp", &given).await?;
-                serve(input, output, |wish| told(of_manifest(&engine, wish))).await
+                let engine = serve::engine(file, "acp", &given).await?;
+                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish))).await
             }
             None => {
                 let store = Store::open(&how.at).await?;
                 store.notice().iter().for_each(|line| tell(line));
                 let opened = Mutex::new(Vec::new());
-                let served = serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
+                let served = protocol::serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
                 for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
                     store.settle(&name).await;
                 }
@@ -81,7 +82,7 @@ async fn of_folder(
         None => run::new_name(root),
         Some(name) => {
             let info = named::find(&sessions, &name.0).await?;
-            must_be_free(&info)?;
+            talk::must_be_free(&info)?;
             must_be_of(named::directory(&info)?, root)?;
             made = made.asking(named::asked(&info).map(str::to_owned))?;
             let left = sessions.transcript(name, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
