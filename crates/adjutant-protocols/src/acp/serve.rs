@@ -50,6 +50,24 @@ const MAX_UNWRITTEN: usize = 64;
 ///
 /// # Panics
 /// Outside a tokio runtime.
+///
+/// # Example
+/// ```
+/// use std::{convert::Infallible, io};
+///
+/// use adjutant_agent::Agent;
+/// use adjutant_protocols::acp::{OpenSession, serve};
+///
+/// /// The program that an editor begins; the agent's journal keeps its sessions.
+/// async fn edit(agent: Agent) -> io::Result<()> {
+///     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+///     serve(input, output, |wish| {
+///         let agent = wish.session.map_or_else(|| agent.new_session(), |name| agent.session(name));
+///         async { Ok::<_, Infallible>(OpenSession::new(agent)) }
+///     })
+///     .await
+/// }
+/// ```
 pub async fn serve<Opened, E>(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
