@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::{
-    acp, agent, agents,
+    agent, agents,
     args::{self, Args, Command},
     board,
     exit::Exit,
@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
         Command::Worker(args) => telemetry::exported(|| fleet::worker(&args)),
         Command::Fleet(command) => fleet::fleet(command),
         Command::View(args) => up::view::view(&args),
-        Command::Acp(args) => telemetry::exported(|| acp::acp(&args)),
+        Command::Acp(args) => telemetry::exported(|| mcp::acp::acp(&args)),
         Command::Trust(args) => trust::trust(&args),
         Command::Board(command) => board::board(command),
         Command::Init(args) => init::init(&args),

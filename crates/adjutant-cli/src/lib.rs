@@ -1,6 +1,5 @@
 //! The `adjutant` command. Answers go to standard output, everything else to standard error. A key is never printed.
 
-mod acp;
 mod agent;
 mod agent_files;
 mod agents;

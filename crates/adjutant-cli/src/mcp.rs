@@ -1,7 +1,9 @@
 //! `adjutant mcp`: the servers of a directory and of the user, listed, added, removed, tried, signed in to; and a manifest served.
+//! An editor is served beside it, by a protocol of its own.
 
+pub(crate) mod acp;
 mod change;
-pub(crate) mod serve;
+mod serve;
 
 use std::time::Duration;
 

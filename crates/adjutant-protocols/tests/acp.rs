@@ -79,8 +79,9 @@ impl Editor {
         let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
             let agent = desk.agent().journal(desk.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
             let (set, always) = (desk.clone(), desk.clone());
-            let open = OpenSession::new(agent).mode("plan", "Plan", "Looks.").mode("all", "All", "Does.");
-            let open = open.on_mode(|| "plan".into(), move |mode| set.note(mode)).on_always(move |_| {
+            let modes = [["plan", "Plan", "Looks."], ["all", "All", "Does."]];
+            let open = OpenSession::new(agent).modes(modes, || "plan".into(), move |mode| set.note(mode));
+            let open = open.on_always(move |_| {
                 always.note("always");
                 Answer::approve()
             });
@@ -208,13 +209,16 @@ const PAID: &str = "
     agent_message_chunk Done.
     end_turn";
 
+/// What the model says, what is answered, what is heard, what is done.
+type Row = (Vec<Script>, &'static [&'static str], String, &'static [&'static str]);
+
 #[tokio::test]
 async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
     let none = || Script::new().call("none", json!({}));
     let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
     let options = json!({"enum": ["red", "blue"]});
     let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
-    let table: [(Vec<Script>, &[&str], String, &[&str]); 9] = [
+    let table: [Row; 9] = [
         (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
         (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
         (
@@ -323,6 +327,16 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
     let again = "user_message_chunk Go on.\nagent_message_chunk I go on.\nok";
     assert!(editor.answer(&[]).await.ends_with(&lines(again)));
     editor.leave().await;
+
+    let desk = Desk::new([pay(), done()]);
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    editor.prompt("Go.", &["leave"]).await;
+    editor.leave().await;
+    let (mut editor, _) = Editor::open(&desk, "session/load", json!({})).await;
+    assert_eq!(editor.prompt("Go on.", &["cancel"]).await, lines(&format!("{asked}\ncancelled")));
+    assert_eq!(editor.prompt("Something else.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
+    assert_eq!(desk.done(), [""; 0]);
+    editor.leave().await;
 }
 
 #[tokio::test]
@@ -339,6 +353,10 @@ async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     let refused = editor.prompt("seven", &[]).await;
     assert!(matches!(&refused[..], [why, end] if why.ends_with("Which?") && end == "end_turn"), "{refused:?}");
     assert_eq!(editor.prompt(" 7 ", &[]).await, lines(ended));
+    editor.leave().await;
+    let (editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
+    let past = format!("user_message_chunk Go.\n{begun}\nuser_message_chunk 7\n{}", ended.replace("end_turn", "ok"));
+    assert_eq!(heard, lines(&past));
     editor.leave().await;
 
     let desk = Desk::new([ask(), done()]);

@@ -22,10 +22,10 @@ struct Editor {
 
 impl Editor {
     fn begin(server: &Loopback, folder: &Path) -> Self {
-        let store = folder.join("sessions/").to_string_lossy().into_owned() + "/";
+        let store = folder.join("sessions").to_string_lossy().into_owned() + "/";
         let mut command = adjutant(&["acp", "--model", Vendor::Anthropic.model(), "--quiet", "--store", &store]);
         command.envs(Vendor::Anthropic.variables(server)).env("HOME", folder);
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it starts");
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
         let input = child.stdin.take().expect("it is piped");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut editor = Self { child, input, output, asked: 0 };

@@ -16,7 +16,7 @@ use crate::answer;
 
 /// How a pause is put.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum AskWay {
     /// One of two: yes or no.
     Permission,
     /// One of these.
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Text,
 }
 
-impl Way {
+impl AskWay {
     pub(super) fn of(pause: &Pause) -> Self {
         match pause.ask.kind {
             AskKind::Approval | AskKind::Authorisation => Self::Permission,
@@ -67,11 +67,11 @@ impl Asker {
     ///
     /// Cancel: nothing is answered.
     pub(super) async fn ask(&self, pause: &Pause) -> Option<Answer> {
-        match Way::of(pause) {
-            Way::Text if self.has_forms => self.form(pause).await,
-            Way::Text => None,
-            Way::Permission => self.permission(pause, &[]).await,
-            Way::Choice(values) => self.permission(pause, &values).await,
+        match AskWay::of(pause) {
+            AskWay::Text if self.has_forms => self.form(pause).await,
+            AskWay::Text => None,
+            AskWay::Permission => self.permission(pause, &[]).await,
+            AskWay::Choice(values) => self.permission(pause, &values).await,
         }
     }
 

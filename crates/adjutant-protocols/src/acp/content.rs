@@ -5,18 +5,18 @@ use std::sync::Arc;
 use adjutant_llm::{Content, Document, Image, Source, UserMessage};
 use serde_json::{Value, json};
 
-use super::link::Fault;
+use super::link::RpcFault;
 
 /// The message of a prompt's blocks.
-pub(super) fn message(blocks: &Value) -> Result<UserMessage, Fault> {
-    let blocks = blocks.as_array().ok_or_else(|| Fault::params("a prompt is a list of blocks"))?;
+pub(super) fn message(blocks: &Value) -> Result<UserMessage, RpcFault> {
+    let blocks = blocks.as_array().ok_or_else(|| RpcFault::params("a prompt is a list of blocks"))?;
     Ok(blocks.iter().map(read).collect::<Result<Vec<_>, _>>()?.into())
 }
 
-fn read(block: &Value) -> Result<Content, Fault> {
+fn read(block: &Value) -> Result<Content, RpcFault> {
     let text = |value: &Value, what: &str| {
         let text = value.as_str().map(Arc::<str>::from);
-        text.ok_or_else(|| Fault::params(format!("a block of a prompt without its {what}")))
+        text.ok_or_else(|| RpcFault::params(format!("a block of a prompt without its {what}")))
     };
     match block["type"].as_str().unwrap_or_default() {
         "text" => Ok(Content::Text { text: text(&block["text"], "text")? }),
@@ -41,7 +41,7 @@ fn read(block: &Value) -> Result<Content, Fault> {
                 false => Content::Document(Document { media_type, name: Some(uri), source }),
             })
         }
-        other => Err(Fault::params(format!("no block of a prompt is of this type here: {other:?}"))),
+        other => Err(RpcFault::params(format!("no block of a prompt is of this type here: {other:?}"))),
     }
 }
 

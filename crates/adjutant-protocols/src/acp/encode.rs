@@ -8,10 +8,11 @@ use std::{
 
 use adjutant_core::{Event, EventKind, Pause};
 use adjutant_llm::{Block, CallId, CallResult, Entry, Origin, Status, ThreadId};
+use adjutant_tool::Answer;
 use serde_json::{Value, json};
 
 use super::{
-    ask::{self, Way},
+    ask::{self, AskWay},
     call,
     content::{self, text_block},
 };
@@ -45,13 +46,22 @@ impl Encoder {
     /// The updates that an event of a past run becomes: what the user said is told too.
     pub fn recall(&mut self, event: &Event) -> Vec<Value> {
         let mut out = self.tell(event);
-        if let EventKind::EntryAdded { content } = &event.kind
-            && let Entry::User(message) = &**content
-            && self.is_root(&event.who.thread)
-            && matches!(message.origin, Origin::Person | Origin::Steering | Origin::FollowUp)
-        {
-            let id = format!("u{}", event.seq.0);
-            out.extend(message.content.iter().map(|it| chunk("user_message_chunk", &id, content::block(it))));
+        let mut said = |block| out.push(chunk("user_message_chunk", &format!("u{}", event.seq.0), block));
+        match &event.kind {
+            EventKind::EntryAdded { content } if self.is_root(&event.who.thread) => match &**content {
+                Entry::User(message)
+                    if matches!(message.origin, Origin::Person | Origin::Steering | Origin::FollowUp) =>
+                {
+                    message.content.iter().map(content::block).for_each(said);
+                }
+                _ => {}
+            },
+            EventKind::Answered { answer, .. } => {
+                if let Answer::Give { value } = &**answer {
+                    said(text_block(value.as_str().unwrap_or(&value.to_string())));
+                }
+            }
+            _ => {}
         }
         out
     }
@@ -180,7 +190,7 @@ impl Encoder {
                 self.show(&id, call.name.as_str(), &call.args, json!({"status": "pending"}), out);
             }
         }
-        if matches!(Way::of(pause), Way::Text) {
+        if matches!(AskWay::of(pause), AskWay::Text) {
             out.push(chunk("agent_message_chunk", &format!("p{}", pause.id), text_block(&ask::question(pause))));
         }
     }

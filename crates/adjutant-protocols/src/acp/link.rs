@@ -1,4 +1,4 @@
-//! Lines of JSON-RPC, bounded: what the editor says, what it is told, and what it is asked.
+//! LineReader of JSON-RPC, bounded: what the editor says, what it is told, and what it is asked.
 
 use std::{
     collections::HashMap,
@@ -18,9 +18,9 @@ const MAX_LINE: usize = 16 << 20;
 
 /// An answer that says why not: a code of JSON-RPC or of the protocol, and a text for people.
 #[derive(Debug)]
-pub(super) struct Fault(pub(super) i32, pub(super) String);
+pub(super) struct RpcFault(pub(super) i32, pub(super) String);
 
-impl Fault {
+impl RpcFault {
     pub(super) const PARSE: i32 = -32700;
     pub(super) const REQUEST: i32 = -32600;
     pub(super) const METHOD: i32 = -32601;
@@ -40,13 +40,13 @@ impl Fault {
 
 /// The lines of an input.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     is_long: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input: BufReader::new(input), line: Vec::new(), is_long: false }
     }
@@ -54,7 +54,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// The next line; `None` at the end, and in the place of a line that is too long what is wrong with it.
     ///
     /// Cancel: nothing is lost.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, Fault>>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, RpcFault>>> {
         loop {
             let chunk = self.input.fill_buf().await?;
             let is_over = chunk.is_empty();
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             if is_over || end.is_some() {
                 let line = mem::take(&mut self.line);
-                let fault = || Fault(Fault::REQUEST, "a line has 16 MiB at most".to_owned());
+                let fault = || RpcFault(RpcFault::REQUEST, "a line has 16 MiB at most".to_owned());
                 return Ok(Some(if mem::take(&mut self.is_long) { Err(fault()) } else { Ok(line) }));
             }
         }

@@ -27,15 +27,17 @@ impl SessionWish {
 
 /// A session for an editor.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct OpenSession {
+    /// The folder that the paths of calls are told from, if it is not the one that the editor has open.
+    pub root: Option<PathBuf>,
+    /// What is done when a prompt was answered; nothing by default.
+    pub rest: Arc<dyn Fn() + Send + Sync>,
     pub(super) agent: Agent,
-    /// The folder that its tools work in, if it is not the editor's.
-    pub(super) root: Option<PathBuf>,
     pub(super) modes: Vec<Value>,
     pub(super) mode: Arc<dyn Fn() -> String + Send + Sync>,
     pub(super) set_mode: Arc<dyn Fn(&str) + Send + Sync>,
     pub(super) always: Option<Arc<Always>>,
-    pub(super) rest: Arc<dyn Fn() + Send + Sync>,
 }
 
 pub(super) type Always = dyn Fn(&Pause) -> Answer + Send + Sync;
@@ -44,30 +46,19 @@ impl OpenSession {
     /// The session of this agent, without modes. What a run of it waits for is asked in the editor.
     pub fn new(agent: Agent) -> Self {
         let (mode, set_mode) = (Arc::new(String::new), Arc::new(|_: &str| {}));
-        Self { agent, root: None, modes: Vec::new(), mode, set_mode, always: None, rest: Arc::new(|| {}) }
+        Self { root: None, rest: Arc::new(|| {}), agent, modes: Vec::new(), mode, set_mode, always: None }
     }
 
-    /// Sets the folder that the paths of its calls are told from; the one that the editor has open without it.
+    /// Sets the modes, each by its id, its name and what it is; how the id of the present one is known, and what changes it.
     #[must_use]
-    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
-        self.root = Some(root.into());
-        self
-    }
-
-    /// Adds a mode that can be chosen.
-    #[must_use]
-    pub fn mode(mut self, id: &str, name: &str, description: &str) -> Self {
-        self.modes.push(json!({"id": id, "name": name, "description": description}));
-        self
-    }
-
-    /// Sets how the id of the present mode is known, and what changes it; it is asked for modes that were added alone.
-    #[must_use]
-    pub fn on_mode(
+    pub fn modes<'a>(
         mut self,
+        modes: impl IntoIterator<Item = [&'a str; 3]>,
         current: impl Fn() -> String + Send + Sync + 'static,
         set: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
+        let told = |[id, name, description]: [&str; 3]| json!({"id": id, "name": name, "description": description});
+        self.modes = modes.into_iter().map(told).collect();
         (self.mode, self.set_mode) = (Arc::new(current), Arc::new(set));
         self
     }
@@ -79,17 +70,12 @@ impl OpenSession {
         self
     }
 
-    /// Sets what is done when a prompt was answered.
-    #[must_use]
-    pub fn on_rest(mut self, rest: impl Fn() + Send + Sync + 'static) -> Self {
-        self.rest = Arc::new(rest);
-        self
-    }
-
-    /// The modes as answers hold them; `null` without any.
-    pub(super) fn told(&self) -> Value {
-        let modes = json!({"currentModeId": (self.mode)(), "availableModes": self.modes});
-        if self.modes.is_empty() { Value::Null } else { modes }
+    /// Puts the modes, if there are some, into an answer.
+    pub(super) fn told(&self, mut answer: Value) -> Value {
+        if !self.modes.is_empty() {
+            answer["modes"] = json!({"currentModeId": (self.mode)(), "availableModes": self.modes});
+        }
+        answer
     }
 }
 

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    ask::{self, Asker, Way},
+    ask::{self, AskWay, Asker},
     content::text_block,
     encode::Encoder,
-    link::{Fault, Link},
+    link::{Link, RpcFault},
     open::OpenSession,
 };
 use crate::answer;
@@ -44,12 +44,12 @@ pub(super) struct Seat {
 }
 
 /// The one thing at a time that is done in a session.
-pub(super) struct Turn {
+pub(super) struct PromptTurn {
     seat: Arc<Seat>,
     cancel: Cancel,
 }
 
-impl Drop for Turn {
+impl Drop for PromptTurn {
     fn drop(&mut self) {
         *lock(&self.seat.turn) = None;
         (self.seat.open.rest)();
@@ -87,14 +87,14 @@ impl Seat {
     }
 
     /// Begins to do something in the session.
-    pub(super) fn begin(self: &Arc<Self>) -> Result<Turn, Fault> {
+    pub(super) fn begin(self: &Arc<Self>) -> Result<PromptTurn, RpcFault> {
         let mut turn = lock(&self.turn);
         if turn.is_some() {
-            return Err(Fault(Fault::REQUEST, "the session is at work; cancel that first".to_owned()));
+            return Err(RpcFault(RpcFault::REQUEST, "the session is at work; cancel that first".to_owned()));
         }
         let cancel = Cancel::new();
         *turn = Some(cancel.clone());
-        Ok(Turn { seat: Arc::clone(self), cancel })
+        Ok(PromptTurn { seat: Arc::clone(self), cancel })
     }
 
     /// Wishes that what is at work stops.
@@ -121,15 +121,15 @@ impl Seat {
     }
 }
 
-impl Turn {
+impl PromptTurn {
     /// Takes the log over, so that what waits is known, and tells what it holds if that is wanted.
-    pub(super) async fn load(self, is_told: bool) -> Result<(), Fault> {
+    pub(super) async fn load(self, is_told: bool) -> Result<(), RpcFault> {
         let seat = &self.seat;
-        seat.agent.log().open().await.map_err(|error| Fault::internal(&error))?;
+        seat.agent.log().open().await.map_err(|error| RpcFault::internal(&error))?;
         *lock(&seat.encoder) = Encoder::new(&*seat.root);
         let mut past = seat.agent.log().events_after(Seq(0));
         while let Some(event) = past.next().await {
-            let event = event.map_err(|error| Fault::internal(&error))?;
+            let event = event.map_err(|error| RpcFault::internal(&error))?;
             let updates = lock(&seat.encoder).recall(&event);
             seat.tell(&event, if is_told { updates } else { Vec::new() }).await;
         }
@@ -140,9 +140,9 @@ impl Turn {
     }
 
     /// Runs on a prompt, or goes on with what was left; gives the reason why it stopped.
-    pub(super) async fn prompt(self, message: UserMessage) -> Result<&'static str, Fault> {
+    pub(super) async fn prompt(self, message: UserMessage) -> Result<&'static str, RpcFault> {
         if message.is_empty() {
-            return Err(Fault::params("the prompt is empty"));
+            return Err(RpcFault::params("the prompt is empty"));
         }
         let log = self.seat.agent.log();
         if !log.has_open_run() {
@@ -150,6 +150,8 @@ impl Turn {
             return self.follow(run.stream()).await;
         }
         let pauses = log.pauses();
+        // A run that was cancelled may have left some.
+        lock(&self.seat.given).retain(|given| pauses.iter().any(|pause| pause.id == given.pause));
         let mut texts = pauses.iter().filter(|pause| is_text(pause) && !self.is_given(pause));
         if let Some(pause) = texts.next() {
             match words(pause, &message.to_text()) {
@@ -165,7 +167,7 @@ impl Turn {
             }
         } else {
             // It is heard with the next request.
-            self.seat.agent.queue().steer(message).map_err(|error| Fault::internal(&error))?;
+            self.seat.agent.queue().steer(message).map_err(|error| RpcFault::internal(&error))?;
         }
         for pause in pauses.iter().filter(|pause| !is_text(pause) && !self.is_given(pause)) {
             let asked = self.seat.asker.ask(pause);
@@ -173,7 +175,7 @@ impl Turn {
                 answer = asked => answer,
                 () = self.cancel.cancelled() => {
                     let ended = self.seat.agent.cancel_paused().await;
-                    return ended.map(|_| "cancelled").map_err(|error| Fault::internal(&error));
+                    return ended.map(|_| "cancelled").map_err(|error| RpcFault::internal(&error));
                 }
             };
             let Some(answer) = answer else {
@@ -191,8 +193,8 @@ impl Turn {
         lock(&self.seat.given).iter().any(|given| given.pause == pause.id)
     }
 
-    async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, Fault> {
-        let mut followed = Followed(Some(running.map_err(|error| Fault::internal(&error))?));
+    async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, RpcFault> {
+        let mut followed = Followed(Some(running.map_err(|error| RpcFault::internal(&error))?));
         let Some(running) = &mut followed.0 else { return Ok("end_turn") };
         while let Some(event) = running.next().await {
             let updates = lock(&self.seat.encoder).tell(&event);
@@ -200,13 +202,13 @@ impl Turn {
         }
         match running.result() {
             Some(Ok(result)) => self.stop(&result.outcome).await,
-            Some(Err(error)) => Err(Fault::internal(error)),
+            Some(Err(error)) => Err(RpcFault::internal(error)),
             None => Ok("end_turn"),
         }
     }
 
     /// The reason why a prompt is over, as editors know it.
-    async fn stop(&self, outcome: &Outcome) -> Result<&'static str, Fault> {
+    async fn stop(&self, outcome: &Outcome) -> Result<&'static str, RpcFault> {
         Ok(match outcome {
             Outcome::Finished { reply, .. } => match reply.stop {
                 FinishReason::Length => "max_tokens",
@@ -220,7 +222,7 @@ impl Turn {
             }
             Outcome::Cancelled { .. } => "cancelled",
             Outcome::Failed { failure: Failure::Refused { .. } | Failure::Filtered { .. } } => "refusal",
-            Outcome::Failed { failure } => return Err(Fault(Fault::INTERNAL, failure.to_string())),
+            Outcome::Failed { failure } => return Err(RpcFault(RpcFault::INTERNAL, failure.to_string())),
             Outcome::Paused { pauses } => {
                 if !pauses.iter().all(is_text) {
                     self.seat.say(WAITS).await;
@@ -232,7 +234,7 @@ impl Turn {
 }
 
 fn is_text(pause: &Arc<Pause>) -> bool {
-    matches!(Way::of(pause), Way::Text)
+    matches!(AskWay::of(pause), AskWay::Text)
 }
 
 /// The answer that the words of a prompt are: a text, or else the JSON that it reads as.

@@ -25,7 +25,7 @@ use tokio::{
 
 use super::{
     content,
-    link::{Fault, Lines, Link, write},
+    link::{LineReader, Link, RpcFault, write},
     open::{OpenSession, SessionWish},
     seat::Seat,
 };
@@ -50,6 +50,24 @@ const MAX_UNWRITTEN: usize = 64;
 ///
 /// # Panics
 /// Outside a tokio runtime.
+///
+/// # Example
+/// ```
+/// use std::{convert::Infallible, io};
+///
+/// use adjutant_agent::Agent;
+/// use adjutant_protocols::acp::{OpenSession, serve};
+///
+/// /// The program that an editor begins; the agent's journal keeps its sessions.
+/// async fn edit(agent: Agent) -> io::Result<()> {
+///     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+///     serve(input, output, |wish| {
+///         let agent = wish.session.map_or_else(|| agent.new_session(), |name| agent.session(name));
+///         async { Ok::<_, Infallible>(OpenSession::new(agent)) }
+///     })
+///     .await
+/// }
+/// ```
 pub async fn serve<Opened, E>(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
@@ -63,10 +81,10 @@ where
     let (sessions, is_met, has_forms) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
     let open = Box::new(move |wish| {
         let opened = open(wish);
-        async move { opened.await.map_err(|error| Fault(Fault::INTERNAL, error.to_string())) }.boxed()
+        async move { opened.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
     });
     let server = Server { link: Arc::new(Link::new(sender.clone())), open, sessions, is_met, has_forms };
-    let (mut lines, mut writing) = (Lines::new(input), pin!(write(said, output)));
+    let (mut lines, mut writing) = (LineReader::new(input), pin!(write(said, output)));
     let mut work = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -91,24 +109,24 @@ fn end(written: io::Result<()>) -> io::Result<()> {
 
 struct Server<'a> {
     link: Arc<Link>,
-    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, Fault>> + Send + Sync + 'a>,
+    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, RpcFault>> + Send + Sync + 'a>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
     /// True once the editor said who it is.
     is_met: AtomicBool,
     has_forms: AtomicBool,
 }
 
-type Work<'a> = BoxFuture<'a, Result<Value, Fault>>;
+type Work<'a> = BoxFuture<'a, Result<Value, RpcFault>>;
 
 impl Server<'_> {
     /// What is to be done about a line; what is done at once is done already.
-    fn hear(&self, line: Result<Vec<u8>, Fault>) -> Option<BoxFuture<'_, ()>> {
+    fn hear(&self, line: Result<Vec<u8>, RpcFault>) -> Option<BoxFuture<'_, ()>> {
         let read = line.and_then(|line| match line.trim_ascii() {
             [] => Ok(None),
             line => match serde_json::from_slice(line) {
                 Ok(Value::Object(message)) => Ok(Some(Value::Object(message))),
-                Ok(_) => Err(Fault(Fault::REQUEST, "a message is an object".to_owned())),
-                Err(error) => Err(Fault(Fault::PARSE, format!("no JSON: {error}"))),
+                Ok(_) => Err(RpcFault(RpcFault::REQUEST, "a message is an object".to_owned())),
+                Err(error) => Err(RpcFault(RpcFault::PARSE, format!("no JSON: {error}"))),
             },
         });
         let mut message = match read {
@@ -138,27 +156,27 @@ impl Server<'_> {
                 None
             }
             _ => {
-                let fault = Fault(Fault::REQUEST, "a message has a method, or answers".to_owned());
+                let fault = RpcFault(RpcFault::REQUEST, "a message has a method, or answers".to_owned());
                 Some(self.reply(Value::Null, Err(fault)).boxed())
             }
         }
     }
 
-    async fn reply(&self, id: Value, done: Result<Value, Fault>) {
+    async fn reply(&self, id: Value, done: Result<Value, RpcFault>) {
         self.link
             .send(match done {
                 Ok(result) => json!({"id": id, "result": result}),
-                Err(Fault(code, message)) => json!({"id": id, "error": {"code": code, "message": message}}),
+                Err(RpcFault(code, message)) => json!({"id": id, "error": {"code": code, "message": message}}),
             })
             .await;
     }
 
-    fn request(&self, method: &str, params: Value) -> Result<Work<'_>, Fault> {
+    fn request(&self, method: &str, params: Value) -> Result<Work<'_>, RpcFault> {
         if method == "initialize" {
             return self.meet(&params).map(now);
         }
         if !self.is_met.load(Relaxed) {
-            return Err(Fault(Fault::REQUEST, "`initialize` comes first".to_owned()));
+            return Err(RpcFault(RpcFault::REQUEST, "`initialize` comes first".to_owned()));
         }
         match method {
             "authenticate" => Ok(now(json!({}))),
@@ -173,7 +191,7 @@ impl Server<'_> {
             "session/set_mode" => {
                 let (seat, mode) = (self.seat(&params)?, &params["modeId"]);
                 if !seat.open.modes.iter().any(|known| known["id"] == *mode) {
-                    return Err(Fault::params(format!("there is no such mode: {mode}")));
+                    return Err(RpcFault::params(format!("there is no such mode: {mode}")));
                 }
                 (seat.open.set_mode)(mode.as_str().unwrap_or_default());
                 Ok(now(json!({})))
@@ -184,13 +202,13 @@ impl Server<'_> {
                 self.sessions().remove(&seat.id);
                 Ok(now(json!({})))
             }
-            _ => Err(Fault(Fault::METHOD, format!("there is no such method here: {method}"))),
+            _ => Err(RpcFault(RpcFault::METHOD, format!("there is no such method here: {method}"))),
         }
     }
 
-    fn meet(&self, params: &Value) -> Result<Value, Fault> {
+    fn meet(&self, params: &Value) -> Result<Value, RpcFault> {
         if !params["protocolVersion"].is_u64() {
-            return Err(Fault::params("`protocolVersion` is a number"));
+            return Err(RpcFault::params("`protocolVersion` is a number"));
         }
         self.is_met.store(true, Relaxed);
         self.has_forms.store(params["clientCapabilities"]["elicitation"]["form"].is_object(), Relaxed);
@@ -207,17 +225,13 @@ impl Server<'_> {
         }))
     }
 
-    async fn begin(&self, params: Value) -> Result<Value, Fault> {
+    async fn begin(&self, params: Value) -> Result<Value, RpcFault> {
         let seat = self.seated(&params, None).await?;
-        let mut told = json!({"sessionId": seat.id});
-        if !seat.open.modes.is_empty() {
-            told["modes"] = seat.open.told();
-        }
-        Ok(told)
+        Ok(seat.open.told(json!({"sessionId": seat.id})))
     }
 
-    async fn load(&self, params: Value, is_told: bool) -> Result<Value, Fault> {
-        let id = params["sessionId"].as_str().ok_or_else(|| Fault::params("a session needs its `sessionId`"))?;
+    async fn load(&self, params: Value, is_told: bool) -> Result<Value, RpcFault> {
+        let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
         let known = self.sessions().get(id).cloned();
         let seat = match known {
             Some(seat) => seat,
@@ -227,14 +241,14 @@ impl Server<'_> {
             self.sessions().remove(id);
             return Err(fault);
         }
-        Ok(if seat.open.modes.is_empty() { json!({}) } else { json!({"modes": seat.open.told()}) })
+        Ok(seat.open.told(json!({})))
     }
 
-    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, Fault> {
+    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, RpcFault> {
         let cwd = params["cwd"].as_str().map(Path::new).filter(|cwd| cwd.is_absolute());
-        let cwd = cwd.ok_or_else(|| Fault::params("`cwd` is an absolute path"))?;
+        let cwd = cwd.ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?;
         let servers = params["mcpServers"].as_array().cloned().unwrap_or_default();
-        let full = || Fault(Fault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
+        let full = || RpcFault(RpcFault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(full());
         }
@@ -248,10 +262,10 @@ impl Server<'_> {
         Ok(Arc::clone(sessions.entry(seat.id.clone()).or_insert(seat)))
     }
 
-    fn seat(&self, params: &Value) -> Result<Arc<Seat>, Fault> {
+    fn seat(&self, params: &Value) -> Result<Arc<Seat>, RpcFault> {
         let id = params["sessionId"].as_str().unwrap_or_default();
         let seat = self.sessions().get(id).cloned();
-        seat.ok_or_else(|| Fault(Fault::NOT_FOUND, format!("no session of this name is open: {id:?}")))
+        seat.ok_or_else(|| RpcFault(RpcFault::NOT_FOUND, format!("no session of this name is open: {id:?}")))
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Seat>>> {

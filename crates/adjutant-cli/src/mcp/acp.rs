@@ -8,17 +8,18 @@ use std::{
 use adjutant::{
     Cancel,
     agent::{LogId, Run, Seq},
-    protocols::acp::{OpenSession, SessionWish, serve},
+    protocols::acp::{self as protocol, OpenSession, SessionWish},
     runtime::{Engine, Lead},
 };
 use uuid::Uuid;
 
+use super::serve;
 use crate::{
     args::{Acp, How},
     chosen_model::{ChosenModel, Tape},
     exit::Exit,
     job::Job,
-    mcp, named, plain,
+    named, plain,
     problem::Problem,
     run,
     run_manifest::RunManifest,
@@ -43,14 +44,14 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
         let served = match &args.manifest {
             Some(file) => {
                 let given = if how.taught.trust { vec![String::new()] } else { Vec::new() };
-                let engine = mcp::serve::engine(file, "acp", &given).await?;
-                serve(input, output, |wish| told(of_manifest(&engine, wish))).await
+                let engine = serve::engine(file, "acp", &given).await?;
+                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish))).await
             }
             None => {
                 let store = Store::open(&how.at).await?;
                 store.notice().iter().for_each(|line| tell(line));
                 let opened = Mutex::new(Vec::new());
-                let served = serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
+                let served = protocol::serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
                 for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
                     store.settle(&name).await;
                 }
@@ -102,21 +103,21 @@ async fn of_folder(
     let Job { agent, hands, .. } = Job::new(how, made, model, Cancel::new(), Some(store), Some(kept)).await?;
     let (rules, again, hands) = (hands.rules.clone(), hands.rules.clone(), Arc::new(hands));
     let resting = Arc::clone(&hands);
-    Ok(OpenSession::new(agent)
-        .mode("plan", "Plan", "Looks at files; all else is denied.")
-        .mode("ask", "Ask", "Looks at files, and asks before all else.")
-        .mode("edits", "Accept edits", "Changes files too, and asks before commands and addresses.")
-        .mode("all", "All", "Asks nothing; commands run in the sandbox.")
-        .on_mode(
-            move || rules.current_mode().to_string(),
-            move |mode| mode.parse().into_iter().for_each(|mode| again.set_mode(mode)),
-        )
-        .on_always(move |pause| {
-            let (answer, told) = ask::always(pause, &hands);
-            told.iter().for_each(|line| tell(line));
-            answer
-        })
-        .on_rest(move || resting.rest()))
+    let modes = [
+        ["plan", "Plan", "Looks at files; all else is denied."],
+        ["ask", "Ask", "Looks at files, and asks before all else."],
+        ["edits", "Accept edits", "Changes files too, and asks before commands and addresses."],
+        ["all", "All", "Asks nothing; commands run in the sandbox."],
+    ];
+    let current = move || rules.current_mode().to_string();
+    let set = move |mode: &str| mode.parse().into_iter().for_each(|mode| again.set_mode(mode));
+    let mut open = OpenSession::new(agent).modes(modes, current, set).on_always(move |pause| {
+        let (answer, told) = ask::always(pause, &hands);
+        told.iter().for_each(|line| tell(line));
+        answer
+    });
+    open.rest = Arc::new(move || resting.rest());
+    Ok(open)
 }
 
 fn must_be_of(directory: Option<&str>, root: &Path) -> Result<(), Problem> {
@@ -140,7 +141,11 @@ async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<OpenSession, 
         None => Uuid::new_v4().to_string().as_str().into(),
     };
     match engine.lead(&name.0).map_err(|error| trouble::of_runtime(&error))? {
-        Lead::Agent(agent) => Ok(OpenSession::new(agent).root(engine.workspace().work())),
+        Lead::Agent(agent) => {
+            let mut open = OpenSession::new(agent);
+            open.root = Some(engine.workspace().work());
+            Ok(open)
+        }
         _ => Err(Problem::new(Exit::Usage, "agents that hand the conversation on cannot be served to an editor")),
     }
 }
