@@ -445,7 +445,8 @@ async fn agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here() {
 /// An agent of somebody else: what it says of itself, and what it answers to each request.
 async fn foreign(card: Value, mut answers: Vec<Value>) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("it listens");
-    let (url, heard) = (format!("http://{}", listener.local_addr().expect("an address")), Arc::default());
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let heard: Arc<Mutex<Vec<Value>>> = Arc::default();
     answers.reverse();
     let (answers, kept) = (Arc::new(Mutex::new(answers)), Arc::clone(&heard));
     let rpc = async move |Json(request): Json<Value>| {
