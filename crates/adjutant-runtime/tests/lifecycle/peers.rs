@@ -56,8 +56,8 @@ pub(super) fn parts(workspace: &Workspace) -> Parts {
 fn says(request: &Request) -> Script {
     let usage = Usage { input_uncached: 100, output: 10, ..Usage::default() };
     let script = Script::new().usage(usage);
-    let said = request.entries.iter().map(|stored| &stored.entry).filter(|entry| !matches!(entry, Entry::Custom(_)));
-    let text = match said.last() {
+    let mut said = request.entries.iter().map(|stored| &stored.entry).filter(|entry| !matches!(entry, Entry::Custom(_)));
+    let text = match said.next_back() {
         Some(Entry::User(message)) => message.to_text(),
         Some(Entry::Turn(turn)) => match turn.pairs().last().expect("a call").1.text() {
             spun if spun == "spin" => spun,
