@@ -1,7 +1,7 @@
 //! An agent that callers ask over A2A: what each method answers, and what is done once.
 
-use adjutant_agent::{Agent, MemoryJournal};
-use adjutant_llm::{CallResult, Script, ScriptedModel};
+use adjutant_agent::{Agent, Continue, MemoryJournal};
+use adjutant_llm::{CallResult, Script, ScriptedModel, Terminate};
 use adjutant_protocols::a2a::{AgentCard, AgentDesk, Handler, Reply};
 use adjutant_tool::{Approval, CallContext, ToolSpec, tool_fn};
 use futures_util::StreamExt;
@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 fn handler(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
     let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
     let pay = tool_fn(spec, |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("paid {args}"))) });
-    let agent = Agent::new(ScriptedModel::new(scripts)).tool(pay).journal(journal.clone());
+    let transfer = tool_fn(ToolSpec::new("transfer", "Hands over.", json!({"type": "object"})), |_: Value, _| async {
+        let details = json!({"handoff": {"to": "another"}});
+        Ok(CallResult { details, terminate: Terminate::Now, ..CallResult::ok("Go on.") })
+    });
+    let agent = Agent::new(ScriptedModel::new(scripts)).tool(pay).tool(transfer).journal(journal.clone());
     Handler::new(AgentDesk::new(agent), &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"))
 }
 
@@ -25,10 +29,25 @@ fn message(id: &str, part: Value, more: Value) -> Value {
     json!({"message": message})
 }
 
+/// An answer that is no stream.
+fn json_of(reply: Reply) -> Value {
+    match reply {
+        Reply::Json(told) => told,
+        Reply::Stream(_) => Value::Null,
+    }
+}
+
+/// A program is gone when it has let go of its logs.
+async fn gone() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// The answer to a request: its result, or the code of its refusal.
 async fn ask(handler: &Handler, method: &str, params: Value) -> Result<Value, i64> {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
-    let Reply::Json(mut told) = handler.handle(Some("1.0"), body.as_bytes()).await else { panic!("a stream") };
+    let mut told = json_of(handler.handle(Some("1.0"), body.as_bytes()).await);
     assert_eq!(told["id"], 7);
     told["error"]["code"].as_i64().map_or_else(|| Ok(told["result"].take()), Err)
 }
@@ -44,8 +63,10 @@ fn text(task: &Value) -> &str {
 /// The names of what a stream tells, with its states.
 async fn followed(handler: &Handler, method: &str, params: Value) -> Vec<String> {
     let body = json!({"jsonrpc": "2.0", "id": "s", "method": method, "params": params}).to_string();
-    let Reply::Stream(frames) = handler.handle(Some("1.0"), body.as_bytes()).await else { panic!("no stream") };
-    let text: String = frames.collect().await;
+    let text: String = match handler.handle(Some("1.0"), body.as_bytes()).await {
+        Reply::Stream(frames) => frames.collect().await,
+        Reply::Json(told) => told.to_string(),
+    };
     let frames = text.split("\n\n").filter_map(|frame| frame.strip_prefix("data: "));
     let names = frames.map(|frame| {
         let mut frame: Value = serde_json::from_str(frame).expect("JSON");
@@ -94,7 +115,7 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), on("CreateTaskPushNotificationConfig"), -32003),
     ];
     for (version, body, code) in table {
-        let Reply::Json(told) = handler.handle(version, body.as_bytes()).await else { panic!("{body} is a stream") };
+        let told = json_of(handler.handle(version, body.as_bytes()).await);
         assert_eq!(told["error"]["code"], code, "{version:?} {body}: {told}");
         let is_named = told["error"]["data"][0]["reason"].is_string();
         assert_eq!(is_named, code > -32100, "{told}");
@@ -125,10 +146,7 @@ async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_beg
     let of = json!({"contextId": "c"});
     let mut task =
         send(&handler(&journal, [pays(1)]), message("m1", json!({"text": "Go."}), of)).await.expect("a task");
-    // The first program is gone when it has let go of the log.
-    for _ in 0..8 {
-        tokio::task::yield_now().await;
-    }
+    gone().await;
     let id = task["id"].clone();
     let parts = &task["status"]["message"]["parts"];
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
@@ -183,4 +201,19 @@ async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so
     assert_eq!(begun["id"], other);
     assert_eq!((&*told[0], told.last().map(String::as_str)), ("task INPUT_REQUIRED", Some("statusUpdate COMPLETED")));
     assert!(told.contains(&"artifactUpdate No then.".to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn task_goes_on_with_the_next_agent_when_the_conversation_is_handed_over() {
+    let journal = MemoryJournal::default();
+    let handler = handler(&journal, [Script::new().text("Ask another.").call("transfer", json!({}))]);
+    let go = message("m1", json!({"text": "Go."}), json!({"contextId": "c"}));
+    let task = send(&handler, go).await.expect("a task");
+    assert_eq!(task["status"]["state"], "TASK_STATE_WORKING");
+    gone().await;
+    let another = Agent::new(ScriptedModel::new([Script::new().text("Done.")])).journal(journal.clone());
+    another.session("c".into()).run(Continue).await.expect("it answers");
+    let told = ask(&handler, "GetTask", json!({"id": task["id"]})).await.expect("it is there");
+    assert_eq!((&told["status"]["state"], text(&told)), (&json!("TASK_STATE_COMPLETED"), "Done."));
+    assert_eq!(told["history"][1]["parts"][0]["text"], "Ask another.");
 }

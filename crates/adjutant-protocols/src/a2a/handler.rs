@@ -12,7 +12,7 @@ use super::{
     card::AgentCard,
     desk::{Desk, DeskWish, Events, Until},
     read,
-    refusal::{Code, Refusal},
+    refusal::{Code, RpcRefusal},
     task::{Tasks, context_of},
     wire::{OfTask, SendMessage, Task, TaskState, Update},
 };
@@ -80,13 +80,13 @@ impl Handler {
         let request = match adjutant_llm::json::from_slice(body) {
             Ok(request) => request,
             Err(error) => {
-                return Reply::Json(Refusal::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
+                return Reply::Json(RpcRefusal::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null));
             }
         };
         let id = request["id"].clone();
         let method = request["method"].as_str().filter(|_| request["jsonrpc"] == "2.0");
         let (Some(method), true) = (method, id.is_string() || id.is_number()) else {
-            let failure = Refusal::new(Code::Request, "a request has `jsonrpc` 2.0, an `id` and a `method`");
+            let failure = RpcRefusal::new(Code::Request, "a request has `jsonrpc` 2.0, an `id` and a `method`");
             return Reply::Json(failure.told(&Value::Null));
         };
         let answered = match check(version) {
@@ -96,7 +96,7 @@ impl Handler {
         answered.unwrap_or_else(|failure| Reply::Json(failure.told(&id)))
     }
 
-    async fn answer(&self, method: &str, params: Value, id: &Value) -> Result<Reply, Refusal> {
+    async fn answer(&self, method: &str, params: Value, id: &Value) -> Result<Reply, RpcRefusal> {
         let result = match method {
             "SendMessage" => {
                 let asked: SendMessage = read(params)?;
@@ -123,7 +123,7 @@ impl Handler {
                 let asked: OfTask = read(params)?;
                 let (tasks, at) = self.found(&asked.id).await?;
                 if tasks.find(at).is_some_and(|kept| kept.task.status.state.is_over()) {
-                    return Err(Refusal::new(
+                    return Err(RpcRefusal::new(
                         Code::UnsupportedOperation,
                         "the task is over: GetTask tells what came of it",
                     ));
@@ -137,15 +137,15 @@ impl Handler {
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
             "GetExtendedAgentCard" => {
-                return Err(Refusal::new(Code::UnsupportedOperation, "there is no extended agent card"));
+                return Err(RpcRefusal::new(Code::UnsupportedOperation, "there is no extended agent card"));
             }
-            _ => return Err(Refusal::new(Code::Method, format!("there is no method {method:?}"))),
+            _ => return Err(RpcRefusal::new(Code::Method, format!("there is no method {method:?}"))),
         };
         Ok(Reply::Json(json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }
 
     /// The tasks of a conversation as they stand; one that a crash has cut off goes on.
-    async fn tasks(&self, context: &str) -> Result<Tasks, Refusal> {
+    async fn tasks(&self, context: &str) -> Result<Tasks, RpcRefusal> {
         let mut tasks = Tasks::new(context);
         let mut events = self.0.desk.events(context, Seq(0), Until::Now).await?;
         while let Some(event) = events.next().await {
@@ -157,24 +157,24 @@ impl Handler {
         Ok(tasks)
     }
 
-    async fn found(&self, id: &str) -> Result<(Tasks, usize), Refusal> {
-        let tasks = self.tasks(context_of(id).ok_or_else(|| Refusal::no_task(id))?).await?;
-        let at = tasks.position(id).ok_or_else(|| Refusal::no_task(id))?;
+    async fn found(&self, id: &str) -> Result<(Tasks, usize), RpcRefusal> {
+        let tasks = self.tasks(context_of(id).ok_or_else(|| RpcRefusal::no_task(id))?).await?;
+        let at = tasks.position(id).ok_or_else(|| RpcRefusal::no_task(id))?;
         Ok((tasks, at))
     }
 
     /// Begins what a message asks for, or goes on with its task; a message that came before is not heard once more.
-    async fn send(&self, asked: SendMessage) -> Result<WatchedTask, Refusal> {
+    async fn send(&self, asked: SendMessage) -> Result<WatchedTask, RpcRefusal> {
         let SendMessage { message, configuration } = asked;
         if message.message_id.is_empty() || message.parts.is_empty() {
-            return Err(Refusal::params("a message has a `messageId` and `parts`"));
+            return Err(RpcRefusal::params("a message has a `messageId` and `parts`"));
         }
         if configuration.task_push_notification_config.is_some() {
             return Err(no_push());
         }
         let modes = &configuration.accepted_output_modes;
         if !modes.is_empty() && !modes.iter().any(|mode| ["text/plain", "text/*", "*/*"].contains(&&**mode)) {
-            return Err(Refusal::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
+            return Err(RpcRefusal::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
         }
         let context = context(&message.task_id, &message.context_id)?.unwrap_or_else(|| {
             // The same message again begins the same conversation.
@@ -193,16 +193,16 @@ impl Handler {
             let wish = match &*message.task_id {
                 "" if is_at_work(&tasks) => {
                     let why = "a task of this conversation is at work: wait for its end";
-                    return Err(Refusal::new(Code::UnsupportedOperation, why));
+                    return Err(RpcRefusal::new(Code::UnsupportedOperation, why));
                 }
                 "" => DeskWish::Prompt(read::prompt(&message)?),
                 id => {
                     at = tasks.position(id);
-                    let kept = at.and_then(|at| tasks.find(at)).ok_or_else(|| Refusal::no_task(id))?;
+                    let kept = at.and_then(|at| tasks.find(at)).ok_or_else(|| RpcRefusal::no_task(id))?;
                     let state = kept.task.status.state;
                     if !state.waits() {
                         let why = if state.is_over() { "is over" } else { "is at work, and asks for nothing" };
-                        return Err(Refusal::new(Code::UnsupportedOperation, format!("the task {why}")));
+                        return Err(RpcRefusal::new(Code::UnsupportedOperation, format!("the task {why}")));
                     }
                     DeskWish::Answers { answers: read::answers(&message, &kept.pauses)?, note: read::note(&message) }
                 }
@@ -213,14 +213,14 @@ impl Handler {
         Ok(WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun })
     }
 
-    async fn cancel(&self, id: &str) -> Result<Task, Refusal> {
+    async fn cancel(&self, id: &str) -> Result<Task, RpcRefusal> {
         let (tasks, at) = self.found(id).await?;
-        let kept = tasks.find(at).ok_or_else(|| Refusal::no_task(id))?;
+        let kept = tasks.find(at).ok_or_else(|| RpcRefusal::no_task(id))?;
         if kept.task.status.state == TaskState::Canceled {
             return Ok(kept.task.clone());
         }
         if kept.task.status.state.is_over() {
-            return Err(Refusal::new(Code::TaskNotCancelable, "the task is over"));
+            return Err(RpcRefusal::new(Code::TaskNotCancelable, "the task is over"));
         }
         self.0.desk.perform(tasks.context(), DeskWish::Stop).await?;
         let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
@@ -236,19 +236,19 @@ impl Handler {
     }
 
     /// A page of the tasks of a conversation, the newest first.
-    async fn list(&self, asked: &OfTask) -> Result<Value, Refusal> {
+    async fn list(&self, asked: &OfTask) -> Result<Value, RpcRefusal> {
         if asked.context_id.is_empty() {
             let message = "the tasks of all conversations are not listed: name one by `contextId`";
-            return Err(Refusal::new(Code::UnsupportedOperation, message));
+            return Err(RpcRefusal::new(Code::UnsupportedOperation, message));
         }
         let size = asked.page_size.unwrap_or(PAGE);
         if !(1..=MAX_PAGE).contains(&size) {
-            return Err(Refusal::params(format!("a page has from 1 to {MAX_PAGE} tasks")));
+            return Err(RpcRefusal::params(format!("a page has from 1 to {MAX_PAGE} tasks")));
         }
         let wanted = asked.status.filter(|state| *state != TaskState::Unspecified);
         let after = Some(&asked.status_timestamp_after).filter(|time| !time.is_empty());
         let after = after.map(|time| time.parse::<jiff::Timestamp>()).transpose();
-        let after = after.map_err(|error| Refusal::params(format!("statusTimestampAfter: {error}")))?;
+        let after = after.map_err(|error| RpcRefusal::params(format!("statusTimestampAfter: {error}")))?;
         let is_wanted = |task: &&Task| {
             let since = task.status.timestamp.parse::<jiff::Timestamp>().ok();
             wanted.is_none_or(|state| task.status.state == state) && after.is_none_or(|after| since >= Some(after))
@@ -257,7 +257,7 @@ impl Handler {
         let all: Vec<&Task> = tasks.all().rev().filter(is_wanted).collect();
         let from = match &*asked.page_token {
             "" => 0,
-            mark => all.iter().position(|task| task.id == mark).ok_or_else(|| Refusal::params("no such page"))?,
+            mark => all.iter().position(|task| task.id == mark).ok_or_else(|| RpcRefusal::params("no such page"))?,
         };
         let page = all.iter().skip(from).take(size as usize).map(|task| {
             let artifacts = if asked.include_artifacts { task.artifacts.clone() } else { Vec::new() };
@@ -304,7 +304,7 @@ impl Handler {
             Ok(updates) => {
                 updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect()
             }
-            Err(failure) => framed(&Refusal::told(&failure, &id)),
+            Err(failure) => framed(&RpcRefusal::told(&failure, &id)),
         });
         Reply::Stream(Box::pin(alive(frames)))
     }
@@ -321,7 +321,7 @@ impl WatchedTask {
     }
 
     /// What the next event changes; `None` when the run has ended or waits.
-    async fn next(&mut self) -> Option<Result<Vec<Update>, Refusal>> {
+    async fn next(&mut self) -> Option<Result<Vec<Update>, RpcRefusal>> {
         if self.begun().is_some_and(|task| task.status.state.is_over()) {
             return None;
         }
@@ -339,27 +339,27 @@ impl WatchedTask {
     }
 
     /// The task when its run has ended or waits, or as soon as it has begun.
-    async fn ended(&mut self, at_once: bool) -> Result<Task, Refusal> {
+    async fn ended(&mut self, at_once: bool) -> Result<Task, RpcRefusal> {
         while !(at_once && self.begun().is_some()) {
             match self.next().await {
                 Some(updates) => updates?,
                 None => break,
             };
         }
-        let lost = || Refusal::new(Code::Internal, "the run ended without a trace");
+        let lost = || RpcRefusal::new(Code::Internal, "the run ended without a trace");
         self.begun().cloned().ok_or_else(lost)
     }
 }
 
 /// Refuses what another version means.
-fn check(version: Option<&str>) -> Result<(), Refusal> {
+fn check(version: Option<&str>) -> Result<(), RpcRefusal> {
     let version = version.map_or("0.3", str::trim);
     if version == VERSION || version.strip_prefix(VERSION).is_some_and(|patch| patch.starts_with('.')) {
         return Ok(());
     }
     let version: String = version.chars().take(40).collect();
     let message = format!("version {version:?} is not spoken here; hint: the header A2A-Version is {VERSION}");
-    Err(Refusal::new(Code::VersionNotSupported, message))
+    Err(RpcRefusal::new(Code::VersionNotSupported, message))
 }
 
 /// True if the newest task is at work.
@@ -367,19 +367,19 @@ fn is_at_work(tasks: &Tasks) -> bool {
     tasks.all().next_back().is_some_and(|task| task.status.state == TaskState::Working)
 }
 
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
-    serde_json::from_value(params).map_err(|error| Refusal::params(format!("params: {error}")))
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, RpcRefusal> {
+    serde_json::from_value(params).map_err(|error| RpcRefusal::params(format!("params: {error}")))
 }
 
 /// The conversation of a message; none if it begins one.
-fn context(task: &str, context: &str) -> Result<Option<String>, Refusal> {
+fn context(task: &str, context: &str) -> Result<Option<String>, RpcRefusal> {
     let given = Some(context).filter(|it| !it.is_empty());
     if task.is_empty() {
         return Ok(given.map(str::to_owned));
     }
-    let own = context_of(task).ok_or_else(|| Refusal::no_task(task))?;
+    let own = context_of(task).ok_or_else(|| RpcRefusal::no_task(task))?;
     if given.is_some_and(|given| given != own) {
-        return Err(Refusal::params("the task belongs to another conversation than `contextId` says"));
+        return Err(RpcRefusal::params("the task belongs to another conversation than `contextId` says"));
     }
     Ok(Some(own.to_owned()))
 }
@@ -391,8 +391,8 @@ fn shown(mut task: Task, history: Option<u32>) -> Task {
     task
 }
 
-fn no_push() -> Refusal {
-    Refusal::new(Code::PushNotificationNotSupported, "updates are not pushed: SubscribeToTask streams them")
+fn no_push() -> RpcRefusal {
+    RpcRefusal::new(Code::PushNotificationNotSupported, "updates are not pushed: SubscribeToTask streams them")
 }
 
 fn framed(data: &Value) -> String {

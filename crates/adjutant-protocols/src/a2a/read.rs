@@ -8,7 +8,7 @@ use adjutant_tool::{Answer, AskKind};
 use serde_json::{Value, json};
 
 use super::{
-    refusal::{Code, Refusal},
+    refusal::{Code, RpcRefusal},
     task::MARK,
     wire::{Message, Part},
 };
@@ -19,11 +19,11 @@ const YES: [&str; 4] = ["approve", "approved", "yes", "ok"];
 const NO: [&str; 4] = ["deny", "denied", "no", "decline"];
 
 /// The entries of a run that a message begins: what it is called, and what it says.
-pub(super) fn prompt(message: &Message) -> Result<Vec<Entry>, Refusal> {
+pub(super) fn prompt(message: &Message) -> Result<Vec<Entry>, RpcRefusal> {
     let content = message.parts.iter().map(content).collect::<Result<Vec<_>, _>>()?;
     let said = UserMessage::from(content);
     if said.is_empty() {
-        return Err(Refusal::params("the message says nothing"));
+        return Err(RpcRefusal::params("the message says nothing"));
     }
     let value = json!({"messageId": message.message_id});
     Ok(vec![Entry::Custom(Custom { kind: MARK.into(), value }), Entry::User(said)])
@@ -38,10 +38,10 @@ pub(super) fn note(message: &Message) -> Entry {
 /// The answers that a message gives to what its task waits for.
 ///
 /// A data part `{"pause", "answer"}` answers that pause; any other one, or a text, the only one that waits.
-pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, Refusal> {
+pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, RpcRefusal> {
     let named = |part: &Part| {
         let name = part.data.as_ref()?.get("pause")?.as_str()?;
-        Some(answer::named(pauses, name).map_err(Refusal::from).and_then(|pause| {
+        Some(answer::named(pauses, name).map_err(RpcRefusal::from).and_then(|pause| {
             let payload = part.data.as_ref().and_then(|data| data.get("answer")).unwrap_or(&Value::Null);
             given(pause, payload)
         }))
@@ -52,27 +52,27 @@ pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<An
     }
     let [pause] = pauses else {
         let message = format!("{} questions wait: answer each by a data part {{\"pause\", \"answer\"}}", pauses.len());
-        return Err(Refusal::params(message));
+        return Err(RpcRefusal::params(message));
     };
     if let Some(data) = message.parts.iter().find_map(|part| part.data.as_ref()) {
         return Ok(vec![given(pause, data)?]);
     }
     let texts: Vec<&str> = message.parts.iter().filter_map(|part| part.text.as_deref()).collect();
     if texts.is_empty() {
-        return Err(Refusal::params("the message holds no answer: a text or a data part"));
+        return Err(RpcRefusal::params("the message holds no answer: a text or a data part"));
     }
     Ok(vec![text(pause, texts.join("\n").trim())?])
 }
 
-fn given(pause: &Pause, payload: &Value) -> Result<Answered, Refusal> {
+fn given(pause: &Pause, payload: &Value) -> Result<Answered, RpcRefusal> {
     match payload {
         // A question may be answered by `null` alone where its schema says so, which nobody does.
         Value::Null => Ok(answer::declined(pause, "the caller declined")),
-        payload => answer::given(pause, payload).map_err(Refusal::from),
+        payload => answer::given(pause, payload).map_err(RpcRefusal::from),
     }
 }
 
-fn text(pause: &Pause, said: &str) -> Result<Answered, Refusal> {
+fn text(pause: &Pause, said: &str) -> Result<Answered, RpcRefusal> {
     let word = said.trim_end_matches(['.', '!']).to_lowercase();
     match pause.ask.kind {
         AskKind::Approval | AskKind::Authorisation if YES.contains(&&*word) => Ok(pause.approve()),
@@ -91,7 +91,7 @@ fn text(pause: &Pause, said: &str) -> Result<Answered, Refusal> {
 }
 
 /// A part of a prompt.
-fn content(part: &Part) -> Result<Content, Refusal> {
+fn content(part: &Part) -> Result<Content, RpcRefusal> {
     if let Some(text) = &part.text {
         return Ok(Content::text(&**text));
     }
@@ -101,7 +101,7 @@ fn content(part: &Part) -> Result<Content, Refusal> {
     let source = match (&part.raw, &part.url) {
         (Some(data), None) => Source::Base64 { data: data.as_str().into() },
         (None, Some(url)) => Source::Url { url: url.as_str().into() },
-        _ => return Err(Refusal::params("a part is one of `text`, `raw`, `url` and `data`")),
+        _ => return Err(RpcRefusal::params("a part is one of `text`, `raw`, `url` and `data`")),
     };
     let media_type: Arc<str> = part.media_type.as_str().into();
     match media_type.split('/').next() {
@@ -111,6 +111,6 @@ fn content(part: &Part) -> Result<Content, Refusal> {
             let name = Some(&*part.filename).filter(|name| !name.is_empty()).map(Arc::from);
             Ok(Content::Document(Document { media_type, name, source }))
         }
-        _ => Err(Refusal::new(Code::ContentTypeNotSupported, format!("no model here takes {media_type:?}"))),
+        _ => Err(RpcRefusal::new(Code::ContentTypeNotSupported, format!("no model here takes {media_type:?}"))),
     }
 }

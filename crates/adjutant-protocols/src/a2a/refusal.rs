@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The reason why a request was refused.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RpcRefusal {
     code: Code,
     message: String,
 }
@@ -29,7 +29,7 @@ pub(super) enum Code {
     VersionNotSupported = -32009,
 }
 
-impl Refusal {
+impl RpcRefusal {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -68,7 +68,7 @@ impl Code {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for RpcRefusal {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
             ErrorKind::Invalid => Code::Params,

@@ -56,8 +56,9 @@ pub(super) fn parts(workspace: &Workspace) -> Parts {
 fn says(request: &Request) -> Script {
     let usage = Usage { input_uncached: 100, output: 10, ..Usage::default() };
     let script = Script::new().usage(usage);
-    let said = request.entries.iter().map(|stored| &stored.entry).filter(|entry| !matches!(entry, Entry::Custom(_)));
-    let text = match said.last() {
+    let mut said =
+        request.entries.iter().map(|stored| &stored.entry).filter(|entry| !matches!(entry, Entry::Custom(_)));
+    let text = match said.next_back() {
         Some(Entry::User(message)) => message.to_text(),
         Some(Entry::Turn(turn)) => match turn.pairs().last().expect("a call").1.text() {
             spun if spun == "spin" => spun,
@@ -72,7 +73,7 @@ fn says(request: &Request) -> Script {
         ["hear", peer, session] => script.call("peer", json!({ "peer": peer, "session": session })),
         ["describe"] => script.text(request.tools.iter().map(|tool| &*tool.description).collect::<String>()),
         ["json", value] => script.text(value),
-        [tool @ ("hold" | "risky" | "spin")] => script.call(tool, json!({})),
+        [tool @ ("hold" | "risky" | "spin" | "transfer_to_back")] => script.call(tool, json!({})),
         _ => script.text(format!("You said: {text}")),
     }
 }
@@ -383,16 +384,35 @@ async fn answer_arrives_when_the_peer_is_killed_and_begun_again() {
     }
 }
 
+/// An agent as a peer of this name, by its address over A2A.
+fn robert(agent: &Arc<dyn Instance>, tokens: &Tokens) -> Value {
+    let host: Value = serde_json::from_str(&lines(&agent.workspace().file("host.json"))).expect("JSON");
+    *tokens.lock().expect("not poisoned") = Some(host["token"].as_str().expect("a text").to_owned());
+    let url = format!("http://{}", host["address"].as_str().expect("a text"));
+    json!([{"name": "robert", "description": "Bob.", "a2a": url, "token_variable": "BOB_TOKEN"}])
+}
+
+#[tokio::test]
+async fn agents_that_hand_over_are_one_task_when_they_are_asked_over_a2a() {
+    let tokens = Tokens::default();
+    let (_folder, _home, backend) = there(&tokens);
+    let member =
+        |name: &str, to: Value| json!({"name": name, "description": "x", "model": "test/puppet", "transfers": to});
+    let members = json!([member("desk", json!(["back"])), member("back", json!([]))]);
+    let duo = json!({"entry_agent": "desk", "agents": members, "peers": []});
+    let duo = started(&*backend, agent("duo", json!([]), duo)).await;
+    let alice = started(&*backend, agent("alice", robert(&duo, &tokens), json!({}))).await;
+    // The first one says nothing: what is heard is the answer of the second one.
+    has(&prompt(&alice, "ask robert transfer_to_back").await, "I heard: I heard: ");
+    backend.destroy().await.expect("all goes");
+}
+
 #[tokio::test]
 async fn agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here() {
     let tokens = Tokens::default();
     let (_folder, _home, backend) = there(&tokens);
     let bob = started(&*backend, agent("bob", peer("x"), json!({"description": "Helps."}))).await;
-    let host: Value = serde_json::from_str(&lines(&bob.workspace().file("host.json"))).expect("JSON");
-    *tokens.lock().expect("not poisoned") = Some(host["token"].as_str().expect("a text").to_owned());
-    let url = format!("http://{}", host["address"].as_str().expect("a text"));
-    let peers = json!([{"name": "robert", "description": "Bob.", "a2a": url, "token_variable": "BOB_TOKEN"}]);
-    let alice = started(&*backend, agent("alice", peers, json!({}))).await;
+    let alice = started(&*backend, agent("alice", robert(&bob, &tokens), json!({}))).await;
     assert_eq!(prompt(&alice, "ask robert hello").await, "I heard: You said: hello");
     has(&prompt(&alice, "hear robert peer-1").await, "robert is asked with a prompt alone");
 
@@ -445,7 +465,8 @@ async fn agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here() {
 /// An agent of somebody else: what it says of itself, and what it answers to each request.
 async fn foreign(card: Value, mut answers: Vec<Value>) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("it listens");
-    let (url, heard) = (format!("http://{}", listener.local_addr().expect("an address")), Arc::default());
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let heard: Arc<Mutex<Vec<Value>>> = Arc::default();
     answers.reverse();
     let (answers, kept) = (Arc::new(Mutex::new(answers)), Arc::clone(&heard));
     let rpc = async move |Json(request): Json<Value>| {
