@@ -213,9 +213,7 @@ async fn deaths(replay: Replay, ended: usize) -> usize {
                 if !ends {
                     dies.notify_one();
                 }
-                async move {
-                    if ends { Ok(CallResult::ok("done")) } else { std::future::pending().await }
-                }
+                async move { if ends { Ok(CallResult::ok("done")) } else { std::future::pending().await } }
             });
             let scripts = (0..9).map(|_| Script::new().call("step", json!({})));
             Ok(Agent::new(ScriptedModel::new(scripts)).tool(step))
