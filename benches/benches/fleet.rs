@@ -232,6 +232,8 @@ async fn claims(place: &Place, rows: &mut Rows) {
             let what =
                 format!("{name}: sessions taken and ended in a second by {workers} workers, {at_a_time} at a time");
             rows.figure(&what, &format!("beside {IDLE} idle ones"), all as f64 / took);
+            // Connections tell what they count when they end.
+            drop(journals);
             if let Some(before) = read
                 && let Some(after) = place.counted(READ).await
             {

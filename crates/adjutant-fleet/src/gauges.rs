@@ -13,7 +13,7 @@ const COUNT: Duration = Duration::from_secs(15);
 /// Counts time and again, while anybody listens; it never ends.
 pub(crate) async fn tell(journal: &dyn DueWork) -> Infallible {
     loop {
-        if tracing::event_enabled!(target: METRICS_TARGET, Level::DEBUG, "gauge.adjutant.fleet.due") {
+        if tracing::event_enabled!(target: METRICS_TARGET, Level::DEBUG, gauge.adjutant.fleet.due) {
             match journal.backlog().await {
                 Ok(told) => tracing::event!(
                     target: METRICS_TARGET,

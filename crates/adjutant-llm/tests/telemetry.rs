@@ -28,6 +28,8 @@ struct Kept {
     seen: Arc<Mutex<Vec<Fields>>>,
     /// Ids of spans, in the order in which they were entered last and not left.
     inside: Arc<Mutex<Vec<u64>>>,
+    /// It takes events with numbers to measure alone, by the names of their fields, as the layer of `tracing-opentelemetry` does.
+    measures: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,7 +67,10 @@ impl Kept {
 
 impl Subscriber for Kept {
     fn enabled(&self, about: &Metadata<'_>) -> bool {
-        about.is_span() || about.target() == METRICS_TARGET
+        match self.measures {
+            true => about.is_event() && about.fields().iter().any(|field| field.name().starts_with("histogram.")),
+            false => about.is_span() || about.target() == METRICS_TARGET,
+        }
     }
 
     fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
@@ -213,6 +218,14 @@ async fn traced_makes_one_span_when_a_subscriber_listens() {
         "monotonic_counter.gen_ai.client.inference.usage.reasoning.output_tokens": 5,
     });
     check(metrics, 1, expect);
+}
+
+#[tokio::test(start_paused = true)]
+async fn traced_measures_when_no_span_is_wanted() {
+    let kept = Kept { measures: true, ..Kept::default() };
+    let _listening = tracing::subscriber::set_default(kept.clone());
+    complete(&Traced::new(slow()), Request::new()).await.expect("a reply");
+    assert_eq!((kept.spans().len(), kept.metrics().len()), (0, 1));
 }
 
 #[tokio::test]

@@ -4,7 +4,11 @@ use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
-    sync::mpsc::{Receiver, channel},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, channel},
+    },
     thread,
     time::Duration,
 };
@@ -21,7 +25,12 @@ use opentelemetry_proto::tonic::{
     trace::v1::span::SpanKind,
 };
 use prost::Message;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    Layer,
+    filter::filter_fn,
+    layer::{Context, SubscriberExt},
+};
 
 /// One request that the collector got: its path, a header of ours, and its body.
 type Got = (String, Option<String>, Vec<u8>);
@@ -212,6 +221,27 @@ async fn worker_tells_what_there_is_to_do_when_metrics_are_exported() {
     let oldest = ("adjutant.fleet.oldest_due".to_owned(), "s".to_owned(), none);
     let expect = vec![sessions("aside", 1), sessions("at_work", 0), sessions("due", 0), oldest, sessions("parked", 1)];
     assert_eq!(gauges, expect);
+}
+
+/// Counts what it is told.
+struct Told(Arc<AtomicU64>);
+
+impl<S: Subscriber> Layer<S> for Told {
+    fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_tells_its_numbers_when_nothing_but_metrics_is_wanted() {
+    let told = Arc::new(AtomicU64::new(0));
+    // As the layer of `tracing-opentelemetry` for metrics chooses.
+    let metrics = filter_fn(|it| it.is_event() && it.fields().iter().any(|field| field.name().starts_with("gauge.")));
+    let layer = Told(Arc::clone(&told)).with_filter(metrics);
+    let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    let worker = Fleet::new(MemoryJournal::default(), |_| Err("nothing is due".into())).run(Cancel::new());
+    assert!(tokio::time::timeout(Duration::from_secs(20), worker).await.is_err(), "it has no end of its own");
+    assert_eq!(told.load(Ordering::Relaxed), 2, "at once, and 15 s later");
 }
 
 #[tokio::test]
