@@ -23,8 +23,8 @@ const SENTENCE: &str = "Grüße aus Köln: Die Brücke über den großen Fluß i
                         Fußgänger, Lastenräder und Züge; nur die östliche Zufahrt bleibt bis zum Frühjahr geschlossen.";
 /// A byte of the body that stands behind several deltas, on every wire.
 const MIDDLE: u64 = 4_000;
-/// How long an answer may pause where the pause is the hazard.
-const SHORT: Duration = Duration::from_millis(200);
+/// How long an answer may pause where the pause is the hazard: longer than a busy machine takes for one that does not.
+const SHORT: Duration = Duration::from_millis(800);
 
 /// A server that says the sentence again and again, and breaks these answers.
 async fn server(faults: impl IntoIterator<Item = (usize, Fault)>) -> Loopback {
