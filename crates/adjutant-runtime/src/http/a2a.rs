@@ -2,13 +2,14 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use adjutant_protocols::a2a::{AgentCard, HEADERS, Handler, Reply};
+use adjutant_protocols::a2a::{HEADERS, Reply};
 use axum::{
-    Json,
+    Json, Router,
     body::{self, Body},
     extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
+    routing::{get, post},
 };
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -17,24 +18,25 @@ use tokio::time::timeout;
 use super::{
     MAX_REQUEST_BYTES,
     error::{Problem, too_long},
+    guard::CARD,
     routes::{self, BODY_TIMEOUT, Plane as _, Site},
 };
-use crate::{ErrorKind, prompt::LocalPrompter};
+use crate::ErrorKind;
 
 /// The route of requests.
 pub(super) const PATH: &str = "/a2a";
 /// The header, or the field of the query, that says which version a caller speaks.
 const VERSION: &str = "a2a-version";
 
-pub(super) fn handler(prompter: &LocalPrompter, card: &AgentCard) -> Handler {
-    Handler::new(prompter.clone(), card)
+pub(super) fn routes() -> Router<Arc<Site>> {
+    Router::new().route(CARD, get(card)).route(PATH, post(ask))
 }
 
-pub(super) async fn card(State(site): State<Arc<Site>>) -> Json<Value> {
+async fn card(State(site): State<Arc<Site>>) -> Json<Value> {
     Json(site.a2a.card().clone())
 }
 
-pub(super) async fn ask(
+async fn ask(
     State(site): State<Arc<Site>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,

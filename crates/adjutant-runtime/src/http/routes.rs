@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    MAX_REQUEST_BYTES, OPENAPI, a2a,
+    MAX_REQUEST_BYTES, OPENAPI,
     error::{Problem, too_long},
     forms::{self, RequestForm},
     guard::{self, Keys},
@@ -121,8 +121,8 @@ pub(crate) fn places() -> Arc<Semaphore> {
 }
 
 impl Site {
-    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, card: &adjutant_protocols::a2a::AgentCard) -> Self {
-        let (phase, a2a) = (watch::Sender::new(Phase::Serving), a2a::handler(&prompter, card));
+    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, a2a: adjutant_protocols::a2a::Handler) -> Self {
+        let phase = watch::Sender::new(Phase::Serving);
         Self { prompter, agent, phase, stop: CancellationToken::new(), a2a, prompts: places() }
     }
 
@@ -142,10 +142,9 @@ impl Site {
     }
 }
 
-pub(super) fn router(site: &Arc<Site>, keys: Keys) -> Router {
-    let router =
-        Router::new().route("/v1/ready", get(ready)).route("/v1/status", get(status)).route("/v1/stop", post(stop));
-    let router = router.route(guard::CARD, get(a2a::card)).route(a2a::PATH, post(a2a::ask));
+/// All that a host serves, its own routes for other callers among it.
+pub(super) fn router(site: &Arc<Site>, keys: Keys, others: Router<Arc<Site>>) -> Router {
+    let router = others.route("/v1/ready", get(ready)).route("/v1/status", get(status)).route("/v1/stop", post(stop));
     guarded(of_agent(router, "/v1"), keys).with_state(Arc::clone(site))
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_protocols::a2a::AgentCard;
+use adjutant_protocols::a2a::{AgentCard, Handler};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -109,7 +109,8 @@ impl Server {
         let url = format!("http://{}{}", door.address, a2a::PATH);
         let mut card = AgentCard::new(Arc::clone(&options.agent), purpose, url);
         card.wants_token = true;
-        let site = Arc::new(Site::new(prompter, options.agent, &card));
+        let handler = Handler::new(prompter.clone(), &card);
+        let site = Arc::new(Site::new(prompter, options.agent, handler));
         Ok(Self { door, site, grace: options.grace })
     }
 
@@ -127,7 +128,7 @@ impl Server {
     /// returns when they have, after the grace period at the latest.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
         let Self { door, site, grace } = self;
-        let router = routes::router(&site, door.keys());
+        let router = routes::router(&site, door.keys(), a2a::routes());
         let stopped = async {
             tokio::select! {
                 () = ended => {}
