@@ -52,12 +52,12 @@ routes! {
     "POST /v1/control" => is_steered_and_stopped;
     "GET /v1/events" => is_followed;
     "POST /v1/fork", "DELETE /v1/sessions" => is_forked_and_deleted;
-    "GET /v1/tree", "GET /v1/diff", "GET /v1/explain", "GET /v1/request", "GET /v1/context", "GET /v1/fleet", "POST /v1/undo" => is_looked_into;
+    "GET /v1/tree", "GET /v1/diff", "GET /v1/explain", "GET /v1/request", "GET /v1/context", "GET /v1/run", "GET /v1/fleet", "POST /v1/undo" => is_looked_into;
     "GET /v1/sessions", "GET /v1/messages", "GET /v1/sessions/{name}/messages" => is_paged;
 }
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
-/// What every way ends with, and what is HTTP's alone or held by `control.rs`.
-const OTHERS: [&str; 8] = [
+/// What every way ends with, and what is HTTP's alone or held by `control.rs` and by `surface/streams.rs`.
+const OTHERS: [&str; 12] = [
     "POST /v1/stop",
     "GET /v1/openapi.json",
     "GET /v1/agents",
@@ -66,6 +66,10 @@ const OTHERS: [&str; 8] = [
     "POST /v1/session",
     "GET /",
     "GET /app/{name}",
+    "POST /v1/ag-ui",
+    "POST /v1/ag-ui/connect",
+    "POST /v1/ai-sdk",
+    "GET /v1/ai-sdk/{name}/stream",
 ];
 
 impl Way {
@@ -224,6 +228,8 @@ async fn is_looked_into(way: &Way) {
     let told = look(name.clone(), Look::Request { seq }).await.expect("it is told");
     assert_eq!(told.pointer("/entries/0/entry/content/0/text"), Some(&json!("Look.")), "{told}");
     assert!(told["tools"].as_array().expect("a list").iter().all(|tool| tool.get("schema").is_some()), "{told}");
+    let told = look(name.clone(), Look::Run).await.expect("it is told");
+    assert!(told["state"] == "done" && told["began"].as_u64().is_some_and(|began| began < seq), "{told}");
     assert!(look(name.clone(), Look::Fleet).await.expect("it is told")["due"].is_u64());
     refused(look(name.clone(), Look::Request { seq: 1_000 }).await, ErrorKind::Missing);
     refused(look("nobody".to_owned(), Look::Tree).await, ErrorKind::Missing);
