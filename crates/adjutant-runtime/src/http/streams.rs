@@ -129,14 +129,16 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
 /// The newest run from its beginning on, until it ends or waits. Where it waited before and was answered, it is told as one.
 async fn again(prompter: Arc<dyn Prompter>, session: &str, stand: &Stand) -> Result<EventStream, Error> {
     let events = prompter.attach(Some(session), Some(stand.began.saturating_sub(1))).await?;
-    let events = stream::unfold((events, None), |(mut events, mut waits)| async move {
+    let events = stream::unfold(Some((events, None)), |state| async move {
+        let (mut events, mut waits) = state?;
         loop {
             match events.next().await {
                 Some(Ok(event)) if event.who.depth == 0 && matches!(event.kind, EventKind::RunPaused { .. }) => {
                     waits = Some(event);
                 }
-                Some(next) => return Some((next, (events, None))),
-                None => return Some((Ok(waits?), (events, None))),
+                Some(next) => return Some((next, Some((events, None)))),
+                // Those of a store end here, and are not asked again.
+                None => return Some((Ok(waits?), None)),
             }
         }
     });

@@ -136,6 +136,9 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
             Some(&json!("ask")),
             "{of}"
         );
+        let path = format!("/v1/agents/{of}/ai-sdk/ask/stream");
+        let told = stage.ask(Method::GET, &path, None).await.text().await.expect("it ends");
+        assert!(told.contains("tool-approval-request") && told.ends_with("data: [DONE]\n\n"), "{of}: {told}");
         let waits = stage.get(of, "/pauses?session=ask").await;
         let pause = &waits["pauses"][0];
         let (id, shown) = (&pause["id"], &pause["digest"]);
