@@ -162,11 +162,13 @@ async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_beg
     }
     let stale = message("m3", json!({"data": {"pause": first, "answer": {"approved": true}}}), of.clone());
     assert_eq!(send(&later, stale).await, Err(-32004), "what is answered waits no more");
-    let unfit = message("m4", json!({"data": {"maybe": true}}), of.clone());
-    assert_eq!(send(&later, unfit).await, Err(-32602));
-
     let pause = &task["status"]["message"]["parts"][1]["data"]["pause"];
     let answer = json!({"pause": pause, "answer": {"approved": true, "editedArgs": {"amount": 3}}});
+    let both = json!({"taskId": id, "parts": [{"data": answer}, {"text": "No, stop."}]});
+    let blank = (json!({"text": "  "}), of.clone());
+    for (part, more) in [(json!({"data": {"maybe": true}}), of.clone()), blank, (json!({}), both)] {
+        assert_eq!(send(&later, message("m4", part.clone(), more)).await, Err(-32602), "{part}");
+    }
     let told = followed(&later, "SendStreamingMessage", message("m5", json!({"data": answer}), of)).await;
     assert_eq!(told.first().map(String::as_str), Some("task WORKING"));
     assert_eq!(told.last().map(String::as_str), Some("statusUpdate COMPLETED"));

@@ -47,6 +47,14 @@ pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<An
         }))
     };
     let answers = message.parts.iter().filter_map(named).collect::<Result<Vec<_>, _>>()?;
+    let texts: Vec<&str> = message.parts.iter().filter_map(|part| part.text.as_deref()).collect();
+    let said = texts.join("\n");
+    let said = said.trim();
+    let is_data = message.parts.iter().any(|part| part.data.is_some());
+    if is_data && !said.is_empty() {
+        // Nobody would hear them, and they may say the contrary.
+        return Err(RpcRefusal::params("words beside an answer are not heard: send one of both"));
+    }
     if !answers.is_empty() {
         return Ok(answers);
     }
@@ -54,14 +62,11 @@ pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<An
         let message = format!("{} questions wait: answer each by a data part {{\"pause\", \"answer\"}}", pauses.len());
         return Err(RpcRefusal::params(message));
     };
-    if let Some(data) = message.parts.iter().find_map(|part| part.data.as_ref()) {
-        return Ok(vec![given(pause, data)?]);
+    match (message.parts.iter().find_map(|part| part.data.as_ref()), said) {
+        (Some(data), _) => Ok(vec![given(pause, data)?]),
+        (None, "") => Err(RpcRefusal::params("the message holds no answer: a text or a data part")),
+        (None, said) => Ok(vec![text(pause, said)?]),
     }
-    let texts: Vec<&str> = message.parts.iter().filter_map(|part| part.text.as_deref()).collect();
-    if texts.is_empty() {
-        return Err(RpcRefusal::params("the message holds no answer: a text or a data part"));
-    }
-    Ok(vec![text(pause, texts.join("\n").trim())?])
 }
 
 fn given(pause: &Pause, payload: &Value) -> Result<Answered, RpcRefusal> {
