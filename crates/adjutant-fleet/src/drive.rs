@@ -15,7 +15,7 @@ use crate::{children, status::Ended};
 ///
 /// Cancel: the run is cancelled; fence the log before, so that nothing of that is recorded.
 pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner: &Owner) -> Ended {
-    let DueLog { info, newest_post, log } = due;
+    let DueLog { info, newest_post, log, .. } = due;
     let name = info.log.clone();
     let agent = agent.journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>).session(name.clone());
     let agent = agent.owned_by(owner.clone());
@@ -54,9 +54,13 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
 /// Sets a session aside; whoever waits for it is told.
 pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &str) -> Ended {
     let log = &info.log;
-    let mut done = journal.set_aside(log, why).await;
-    if done.is_ok() && ChildRole::of(info).is_some() {
+    let mut done = Ok(());
+    if ChildRole::of(info).is_some() {
+        // First, so that a crash in between is made good: whoever sets it aside then tells it again.
         done = children::give_up(&**journal, log, why).await;
+    }
+    if done.is_ok() {
+        done = journal.set_aside(log, why).await;
     }
     if let Err(error) = done {
         tracing::warn!(%error, %log, "a session could not be set aside");

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, DueLog, DueWork, JournalError, LogId, LogInfo, Owner};
+use adjutant_agent::{Agent, DueLog, DueWork, JournalError, LogId, LogInfo, MAX_LOST_OWNERS, Owner, SUSPECT_AFTER};
 use adjutant_tool::Cancel;
 use tokio::{
     task::{Id, JoinError, JoinSet},
@@ -19,6 +19,8 @@ use crate::{
 const CONCURRENCY: usize = 16;
 /// The longest time between two looks for due sessions.
 const LOOK: Duration = Duration::from_secs(1);
+/// The same while a suspect is at work: others may wait until it gets further.
+const LOOK_FOR_SUSPECTS: Duration = Duration::from_millis(100);
 /// The first and the longest time that a storage which fails is left alone.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// The time that sessions at work have once the worker shall stop, by itself.
@@ -117,7 +119,8 @@ impl Fleet {
                 }
             };
             if !is_more {
-                wait(&stop, timeout(LOOK, self.journal.until_due())).await;
+                let look = if at_work.has_suspect() { LOOK_FOR_SUSPECTS } else { LOOK };
+                wait(&stop, timeout(look, self.journal.until_due())).await;
             }
         }
         self.drain(at_work).await;
@@ -126,12 +129,16 @@ impl Fleet {
 
     fn begin(&self, at_work: &mut DrivenSessions, due: DueLog, owner: &Owner) {
         let (journal, status, owner) = (Arc::clone(&self.journal), self.status.clone(), owner.clone());
-        let (name, working) = (due.info.log.clone(), self.status.works());
-        let agent = (self.agents)(&due.info);
-        at_work.spawn(name, async move {
+        let (name, working, lost) = (due.info.log.clone(), self.status.works(), due.lost);
+        let agent = if lost < MAX_LOST_OWNERS {
+            (self.agents)(&due.info).map_err(|why| format!("its agent cannot be made: {why}"))
+        } else {
+            Err(format!("{lost} owners in a row left its run open"))
+        };
+        at_work.spawn(name, lost >= SUSPECT_AFTER, async move {
             let ended = match agent {
                 Ok(agent) => drive(&journal, agent, due, &owner).await,
-                Err(why) => set_aside(&journal, &due.info, &format!("its agent cannot be made: {why}")).await,
+                Err(why) => set_aside(&journal, &due.info, &why).await,
             };
             status.ended(ended);
             drop(working);
@@ -162,12 +169,21 @@ impl Fleet {
 struct DrivenSessions {
     tasks: JoinSet<()>,
     names: BTreeMap<Id, LogId>,
+    /// The newest suspect.
+    suspect: Option<Id>,
 }
 
 impl DrivenSessions {
-    fn spawn(&mut self, name: LogId, work: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&mut self, name: LogId, is_suspect: bool, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);
         self.names.insert(task.id(), name);
+        if is_suspect {
+            self.suspect = Some(task.id());
+        }
+    }
+
+    fn has_suspect(&self) -> bool {
+        self.suspect.is_some_and(|suspect| self.names.contains_key(&suspect))
     }
 
     /// Forgets those that have ended.

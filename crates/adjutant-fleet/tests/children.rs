@@ -9,8 +9,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Caps, ChildLink, ChildOrder, ChildRole, DueWork, Journal, Lane, LogId, LogInfo, LogQuery, MemoryJournal,
-    Outcome, Owner, Placement, Post, Record, Seq, Sessions, Work,
+    Agent, Caps, ChildLink, ChildOrder, ChildRole, DueWork, Journal, Lane, LogId, LogInfo, LogQuery, MAX_LOST_OWNERS,
+    MemoryJournal, Outcome, Owner, Placement, Post, Record, Seq, Sessions, Work,
 };
 use adjutant_fleet::{Fleet, FleetPlacement, FleetStatus};
 use adjutant_llm::{CallResult, Entry, Error, ErrorKind, FixedWorld, Script, ScriptedModel, Usage, UserMessage};
@@ -214,6 +214,20 @@ async fn end_of_a_child_is_told_when_its_worker_is_lost_before_it_said_so() {
     until(stage.worker(), |status| status.finished() == 1).await;
     assert!(stage.told().contains("It is fixed."), "{}", stage.told());
     assert_eq!(stage.journal.info(&child.log).await.expect("it is there").work, Some(Work::Idle));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lead_is_told_when_each_worker_of_its_child_dies() {
+    let stage = Stage::new(1, (0..9).map(|_| Script::new().call("look", json!({}))));
+    stage.lead_waits().await;
+    stage.hangs.store(true, Ordering::Relaxed);
+    // Whoever began the child gave it up: in memory, that counts.
+    for dead in 1..u64::from(MAX_LOST_OWNERS) {
+        until(stage.worker(), |_| stage.looks.load(Ordering::Relaxed) == dead).await;
+    }
+    until(stage.worker(), ended(1)).await;
+    assert!(stage.told().contains("5 owners in a row left its run open"), "{}", stage.told());
+    assert!(matches!(stage.children().await[0].work, Some(Work::Aside { .. })));
 }
 
 #[tokio::test(start_paused = true)]

@@ -234,8 +234,7 @@ async fn deaths(replay: Replay, ended: usize) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn session_is_set_aside_when_its_workers_die_without_a_whole_turn_and_not_when_each_does_one() {
-    // The first worker began the run; the next ones lost it.
-    let aside = usize::from(MAX_LOST_OWNERS) + 1;
+    let aside = usize::from(MAX_LOST_OWNERS);
     for (replay, ended, expect) in
         [(Replay::Pure, 0, aside), (Replay::Once, 0, aside), (Replay::Pure, 2, 12), (Replay::Once, 1, 12)]
     {

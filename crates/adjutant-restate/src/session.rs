@@ -147,7 +147,7 @@ impl Driver {
                 let owner = Owner::default();
                 let thief = Owner { takes_over: true, ..owner.clone() };
                 let taken = self.journal.own(&log, &thief).await.map_err(told)?;
-                drive(&self.journal, agent, DueLog { info, newest_post, log: taken }, &owner).await
+                drive(&self.journal, agent, DueLog { info, newest_post, lost: 0, log: taken }, &owner).await
             }
             Err(why) => {
                 let why = format!("its agent cannot be made: {why}");

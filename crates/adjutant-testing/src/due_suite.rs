@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, MAX_LOST_OWNERS, Owner, Post, Record, Seq, Stamped, Work,
+    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, Owner, Post, Record, SUSPECT_AFTER, Seq, Stamped, Work,
 };
 use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
 use async_trait::async_trait;
@@ -58,8 +58,8 @@ checks! {
     plays::post_makes_due: "posts make a log due until they are heeded or passed over, also one without a record",
     plays::each_goes_to_one: "of many who ask at once each due log goes to one, whoever asks first gets no more than asked for",
     plays::aside_is_not_due: "a log that was set aside is not due until it is tried again, and says why",
-    plays::lost_owners_set_aside: "a log whose owners die in a row is set aside, and whoever parks or ends begins anew",
-    plays::progress_begins_anew: "owners that were lost before a run got further do not count, and those after it do",
+    plays::lost_owners_count: "the owners that die in a row over an open run are counted, until it parks, gets further or is tried again",
+    plays::suspects_go_one_at_a_time: "of the logs that lost owners in a row each owner has one, until that gets further",
     plays::backlog_counts: "the numbers are those of the logs",
     plays::news_wakes: "who waits is woken by a post",
 }
@@ -89,7 +89,12 @@ impl<'a> DueStage<'a> {
 
     /// The due logs of this play, taken; those of others are given up.
     async fn due(&self, journal: &dyn DueWork) -> Result<Vec<DueLog>, String> {
-        let mut due = ok("asking for due logs", journal.due(&Owner::default(), usize::MAX >> 1).await)?;
+        self.given(journal, &Owner::default()).await
+    }
+
+    /// The same, taken by this owner.
+    async fn given(&self, journal: &dyn DueWork, owner: &Owner) -> Result<Vec<DueLog>, String> {
+        let mut due = ok("asking for due logs", journal.due(owner, usize::MAX >> 1).await)?;
         due.retain(|it| it.info.log.0.starts_with(&self.prefix));
         Ok(due)
     }
@@ -114,13 +119,11 @@ impl<'a> DueStage<'a> {
         Ok(())
     }
 
-    /// Checks that a log is set aside, and that it is due when it is tried again.
-    async fn is_aside(&self, journal: &dyn DueWork, id: &LogId) -> Verdict {
-        self.are_due(journal, &[]).await?;
-        let work = ok("telling", journal.info(id).await)?.work;
-        holds(&format!("it is set aside, not {work:?}"), matches!(work, Some(Work::Aside { .. })))?;
-        ok("trying again", journal.retry(id).await)?;
-        self.are_due(journal, &[id]).await
+    /// Takes the due log of this play, which lost so many owners.
+    async fn taken_after(&self, journal: &dyn DueWork, lost: u16) -> Result<Box<dyn Log>, String> {
+        let due = self.taken(journal).await?;
+        equal("the owners that it lost", &due.lost, &lost)?;
+        Ok(due.log)
     }
 
     /// Checks which logs of this play are due, and gives them up again.
@@ -265,38 +268,59 @@ mod plays {
         stage.are_due(&*journal, &[&id]).await
     }
 
-    pub(super) async fn lost_owners_set_aside(stage: &DueStage<'_>) -> Verdict {
+    pub(super) async fn lost_owners_count(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
         let (id, log) = stage.begun(&*journal, "log").await?;
-        drop(log);
+        stage.lab.crash(log).await;
+        stage.lose(&*journal, 2).await?;
         // One that parks in between was no loss.
-        stage.lose(&*journal, MAX_LOST_OWNERS - 1).await?;
-        let mut log = stage.taken(&*journal).await?.log;
+        let mut log = stage.taken_after(&*journal, 3).await?;
         put(&mut *log, parked(None)).await?;
         put(&mut *log, Some(Work::Open)).await?;
-        drop(log);
-        stage.lose(&*journal, MAX_LOST_OWNERS).await?;
-        stage.is_aside(&*journal, &id).await
-    }
-
-    pub(super) async fn progress_begins_anew(stage: &DueStage<'_>) -> Verdict {
-        let journal = stage.lab.open().await;
-        let (id, log) = stage.begun(&*journal, "log").await?;
-        drop(log);
-        for _ in 0..2 {
-            stage.lose(&*journal, MAX_LOST_OWNERS - 1).await?;
-            let mut log = stage.taken(&*journal).await?.log;
-            // As one does that takes up what is open: that is no progress.
-            put(&mut *log, Some(Work::Open)).await?;
-            log.progressed();
-            put(&mut *log, None).await?;
-            drop(log);
-        }
-        stage.lose(&*journal, MAX_LOST_OWNERS - 1).await?;
-        let mut log = stage.taken(&*journal).await?.log;
+        stage.lab.crash(log).await;
+        stage.lose(&*journal, 2).await?;
+        let mut log = stage.taken_after(&*journal, 3).await?;
+        // As one does that takes up what is open: that is no progress.
         put(&mut *log, Some(Work::Open)).await?;
         stage.lab.crash(log).await;
-        stage.is_aside(&*journal, &id).await
+        let mut log = stage.taken_after(&*journal, 4).await?;
+        log.progressed();
+        put(&mut *log, None).await?;
+        stage.lab.crash(log).await;
+        stage.lose(&*journal, 1).await?;
+        drop(stage.taken_after(&*journal, 2).await?);
+        ok("trying again", journal.retry(&id).await)?;
+        stage.taken_after(&*journal, 0).await.map(drop)
+    }
+
+    pub(super) async fn suspects_go_one_at_a_time(stage: &DueStage<'_>) -> Verdict {
+        let journal = stage.lab.open().await;
+        for name in ["first", "second"] {
+            let (_, log) = stage.begun(&*journal, name).await?;
+            stage.lab.crash(log).await;
+        }
+        let (owner, other) = (Owner::default(), Owner::default());
+        let mut held = loop {
+            let due = stage.given(&*journal, &owner).await?;
+            if due.iter().any(|it| it.lost >= SUSPECT_AFTER) {
+                break due;
+            }
+            equal("the logs that are given together", &due.len(), &2)?;
+            for lost in due {
+                stage.lab.crash(lost.log).await;
+            }
+        };
+        equal("the suspects that are given together", &held.len(), &1)?;
+        equal("those that follow", &stage.given(&*journal, &owner).await?.len(), &0)?;
+        // Another owner may have the other one; it gives it up again.
+        equal("those for another owner", &stage.given(&*journal, &other).await?.len(), &1)?;
+        held[0].log.progressed();
+        put(&mut *held[0].log, None).await?;
+        soon("the other suspect", async {
+            while stage.given(&*journal, &owner).await?.is_empty() {}
+            Ok::<_, String>(())
+        })
+        .await?
     }
 
     pub(super) async fn backlog_counts(stage: &DueStage<'_>) -> Verdict {

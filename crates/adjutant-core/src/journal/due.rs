@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::{Journal, JournalError, Log, LogId, LogInfo, Owner, Stamped};
 use crate::{number::PostNo, record::Record};
 
-/// The number of owners in a row that an open run may lose before it is set aside: each of them died while it drove it, and brought
-/// it no further ([`Log::progressed`]).
+/// The number of owners in a row that an open run may lose before whoever takes it sets it aside: each of them died while it drove
+/// it, and brought it no further ([`Log::progressed`]).
 pub const MAX_LOST_OWNERS: u16 = 5;
+
+/// The number of owners in a row that an open run may lose before it is a suspect: an owner holds one of those at a time, so that of
+/// all that a dying owner held, few are blamed again.
+pub const SUSPECT_AFTER: u16 = 2;
 
 /// The work that a log holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +49,8 @@ pub struct DueLog {
     pub info: LogInfo,
     /// The newest post to it.
     pub newest_post: PostNo,
+    /// The owners in a row that died while its run was open and brought it no further; at [`MAX_LOST_OWNERS`], set it aside.
+    pub lost: u16,
     /// The log. Whoever opens its session under the same owner may keep this until then.
     pub log: Box<dyn Log>,
 }
@@ -71,8 +77,8 @@ pub struct Backlog {
 pub trait DueWork: Journal {
     /// Takes due logs for this owner, at most so many, those that are due for longest first.
     ///
-    /// Each is given once: many may ask at a time. One whose owners died [`MAX_LOST_OWNERS`] times in a row while its run was
-    /// open, and got no further, is set aside instead.
+    /// Each is given once: many may ask at a time. Of those that lost [`SUSPECT_AFTER`] owners, one is given, and none as long as
+    /// this owner has such a one that got no further.
     ///
     /// Cancel: what was taken is free again when its ownership ends.
     ///

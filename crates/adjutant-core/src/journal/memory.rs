@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 
 use super::{
     Backlog, DueLog, DueWork, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
-    LogPage, LogQuery, MAX_LOST_OWNERS, Owner, Post, PostNo, PostStream, Posted, RecordStream, SessionMeta, Work,
+    LogPage, LogQuery, Owner, Post, PostNo, PostStream, Posted, RecordStream, SUSPECT_AFTER, SessionMeta, Work,
 };
 use crate::{journal::Stamped, number::Seq};
 
@@ -50,7 +50,7 @@ struct StoredLog {
     aside: Option<Arc<str>>,
     /// The newest post that does not make the log due.
     passed: PostNo,
-    /// The owners in a row that took the log while its run was open, and brought it no further.
+    /// The owners in a row that had the log while its run was open, and brought it no further; the current one is among them.
     takers: u16,
 }
 
@@ -157,6 +157,7 @@ impl Journal for MemoryJournal {
         if let Some(known) = known {
             return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(known), ..Default::default() }));
         }
+        of.takers = of.takers.max(1);
         Ok(self.take(log, &mut of, Arc::clone(&kept), owner))
     }
 
@@ -279,7 +280,7 @@ impl Log for MemoryLog {
             kept.updated_ms = kept.updated_ms.max(newest.at_ms);
         }
         if has_progressed || mark.as_ref().is_some_and(|work| *work != Work::Open) {
-            kept.takers = 0;
+            kept.takers = 1;
         }
         if let Some(work) = mark {
             kept.work = work;
@@ -344,26 +345,28 @@ impl DueWork for MemoryJournal {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
         let now_ms = self.world.now_ms();
         let mut found: Vec<_> = lock(&self.logs.all).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
+        let mut has_suspect = found.iter().any(|(_, kept)| {
+            let kept = lock(kept);
+            kept.takers > SUSPECT_AFTER && kept.owner() == Some(&owner.id)
+        });
         found.retain(|(_, kept)| {
-            let mut kept = lock(kept);
-            let is_free = kept.owner().is_none() && kept.is_due(now_ms);
-            let is_lost = is_free && kept.work == Work::Open && kept.takers >= MAX_LOST_OWNERS;
-            if is_lost {
-                kept.aside = Some(format!("{MAX_LOST_OWNERS} owners in a row left its run open").into());
-            }
-            is_free && !is_lost
+            let kept = lock(kept);
+            kept.owner().is_none() && kept.is_due(now_ms)
         });
         found.sort_by_key(|(_, kept)| lock(kept).updated_ms);
         let mut due = Vec::new();
         for (id, kept) in found {
             let mut of = lock(&kept);
+            let lost = if of.work == Work::Open { of.takers } else { 0 };
+            let is_suspect = lost >= SUSPECT_AFTER;
             // Somebody may have taken it since.
-            if due.len() == most || of.owner().is_some() {
+            if due.len() == most || of.owner().is_some() || is_suspect && has_suspect {
                 continue;
             }
+            has_suspect |= is_suspect;
             let (info, newest_post) = (of.info(&id), *of.newest_post.borrow());
-            of.takers += u16::from(of.work == Work::Open);
-            due.push(DueLog { info, newest_post, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
+            of.takers = lost.saturating_add(1);
+            due.push(DueLog { info, newest_post, lost, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
         }
         Ok(due)
     }

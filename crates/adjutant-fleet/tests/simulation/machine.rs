@@ -210,7 +210,7 @@ impl DueWork for Machine {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
         let it = &self.0;
         let due = it.call(it.server.due(&it.journal, it.clock.now_ms(), (owner, it.no), most)).await?;
-        let arrived = |(info, newest_post, taken)| DueLog { info, newest_post, log: it.log(taken) };
+        let arrived = |(info, newest_post, lost, taken)| DueLog { info, newest_post, lost, log: it.log(taken) };
         Ok(due.into_iter().map(arrived).collect())
     }
 

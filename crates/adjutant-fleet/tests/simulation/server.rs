@@ -145,7 +145,7 @@ impl Server {
         now_ms: u64,
         (owner, machine): (&Owner, u64),
         most: usize,
-    ) -> Result<Vec<(LogInfo, PostNo, Taken)>, JournalError> {
+    ) -> Result<Vec<(LogInfo, PostNo, u16, Taken)>, JournalError> {
         self.end_leases().await;
         if now_ms <= *lock(&self.quiet_until_ms) {
             return Ok(Vec::new());
@@ -154,9 +154,9 @@ impl Server {
         if found.len() < most {
             *lock(&self.quiet_until_ms) = now_ms;
         }
-        let due = |DueLog { info, newest_post, log }: DueLog| {
+        let due = |DueLog { info, newest_post, lost, log }: DueLog| {
             let taken = self.lease(&info.log, owner, machine, log);
-            (info, newest_post, taken)
+            (info, newest_post, lost, taken)
         };
         Ok(found.into_iter().map(due).collect())
     }

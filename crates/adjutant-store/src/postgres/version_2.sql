@@ -14,3 +14,5 @@ alter table logs add due_ms bigint generated always as (
 create index logs_due on logs (due_ms, updated_ms) where due_ms is not null;
 create index logs_parked on logs (id) where work = 2;
 create index logs_aside on logs (id) where aside is not null;
+-- Few have lost owners.
+create index logs_lost on logs (due_ms, updated_ms) where lost > 0;

@@ -123,10 +123,10 @@ impl DueWork for SqliteJournal {
         }
         let (owners, store) = (Arc::clone(&self.store.owners), Arc::clone(&self.store));
         let claim = move |db: &rusqlite::Connection| due::claim(db, &owners, &owner, now_ms, most);
-        let taken = move |claimed: Vec<(LogInfo, PostNo, own::Owned)>| {
-            let due = |(info, newest_post, owned): (LogInfo, _, _)| {
+        let taken = move |claimed: Vec<due::Claimed>| {
+            let due = |(info, newest_post, lost, owned): due::Claimed| {
                 let log = SqliteLog::new(Arc::clone(&store), info.log.clone(), owned);
-                DueLog { info, newest_post, log: Box::new(log) }
+                DueLog { info, newest_post, lost, log: Box::new(log) }
             };
             claimed.into_iter().map(due).collect()
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, PostNo, Work,
+    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, Owner, PostNo, SUSPECT_AFTER, Work,
 };
 
 use super::{
@@ -18,20 +18,34 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// Those that lost too many owners are set aside, the others are taken: of several who ask at once, each gets others. Of the
-/// due logs no more are looked at than are asked for, beside those that others have.
+/// The due logs that are free, with the owners that they lost; what is asked of those follows.
+macro_rules! free {
+    () => {
+        concat!(
+            "select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs where due_ms <= $1 and not ",
+            is_owned!(),
+            " and lost + (owner is not null)::int "
+        )
+    };
+}
+
+/// A suspect, if the owner has none, and others: of several who ask at once, each gets others. Of the due logs no more are looked at
+/// than are asked for, beside those that others have and those that lost owners.
 const CLAIM: &str = concat!(
-    "with due as ( \
-        select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs where due_ms <= $1 and not ",
+    "with suspect as (",
+    free!(),
+    ">= $5 and lost > 0 and not exists (select from logs where owner = $3 and lost > 0 and lost >= $5 and ",
     is_owned!(),
-    " order by due_ms, updated_ms limit $2 for update skip locked \
-    ), aside as (update logs set aside = $6 from due where logs.id = due.id and is_open and due.lost >= $5) \
+    ") order by due_ms, updated_ms limit 1 for update skip locked), other as (",
+    free!(),
+    "< $5 order by due_ms, updated_ms limit $2 - (select count(*) from suspect) for update skip locked), \
+    due as (select * from suspect union all select * from other) \
     update logs set epoch = epoch + 1, owner = $3, lease = make_interval(secs => $4), \
         until = clock_timestamp() + make_interval(secs => $4), \
         lost = case when is_open then due.lost else logs.lost end \
-    from due where logs.id = due.id and not (is_open and due.lost >= $5) returning ",
+    from due where logs.id = due.id returning ",
     keeping::fields!(),
-    ", posted"
+    ", posted, logs.lost"
 );
 
 const PASS: &str = "update logs set passed = greatest(passed, $2) where name = $1";
@@ -55,9 +69,8 @@ impl PostgresJournal {
     pub(super) async fn claim(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, Fault> {
         let (now, lease) = (signed(self.database.world.now_ms()), self.database.lease.as_secs_f64());
         let (most, owner) = (signed(most as u64), owner.id.as_bytes());
-        let lost = i32::from(MAX_LOST_OWNERS);
-        let why = format!("{MAX_LOST_OWNERS} owners in a row left its run open").into_bytes();
-        let values = [&now as _, &most as _, &owner as _, &lease as _, &lost as _, &why as _];
+        let suspect = i32::from(SUSPECT_AFTER);
+        let values = [&now as _, &most as _, &owner as _, &lease as _, &suspect as _];
         let leaving = self.database.leases.leaving();
         let rows = self.database.rows(CLAIM, &values).await?;
         // A row that cannot be read is free again when its lease ends: nothing renews it.
@@ -67,7 +80,8 @@ impl PostgresJournal {
             let lease = Lease::new(&self.database, &info.log, id, epoch);
             let (seq, link) = (info.head, digest(row, 11)?);
             let newest_post = PostNo(unsigned(row, 17)?);
-            Ok(DueLog { info, newest_post, log: Box::new(PostgresLog::new(lease, seq, link)) })
+            let lost = u16::try_from(row.try_get::<_, i16>(18)?).unwrap_or(0);
+            Ok(DueLog { info, newest_post, lost, log: Box::new(PostgresLog::new(lease, seq, link)) })
         };
         rows.iter().map(due).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, PostNo, Work};
+use adjutant_core::{Backlog, JournalError, JournalErrorKind, LogId, LogInfo, Owner, PostNo, SUSPECT_AFTER, Work};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
@@ -23,6 +23,9 @@ pub(super) fn is_any(db: &Connection, owners: &Owners, now_ms: u64) -> Result<bo
     Ok(is_any)
 }
 
+/// A due log that was taken: what is known, its newest post, the owners it lost, and itself.
+pub(super) type Claimed = (LogInfo, PostNo, u16, own::Owned);
+
 /// Takes due logs for an owner, at most so many.
 pub(super) fn claim(
     db: &Connection,
@@ -30,22 +33,20 @@ pub(super) fn claim(
     owner: &Owner,
     now_ms: u64,
     most: usize,
-) -> Result<Vec<(LogInfo, PostNo, own::Owned)>, Fault> {
+) -> Result<Vec<Claimed>, Fault> {
     owners.enroll(db)?;
-    let (mut free, mut aside) = (Vec::new(), Vec::new());
+    let mut has_suspect = has_suspect(db, owners, owner)?;
+    let mut free = Vec::new();
     due(db, now_ms, |mut due| {
         // Its owner died with it; one that gave it up left no name.
         due.lost += i64::from(due.is_open && due.holder.is_held());
-        match due.holder.is_alive(owners).unwrap_or(true) {
-            true => {}
-            false if due.is_open && due.lost >= i64::from(MAX_LOST_OWNERS) => aside.push(due.log),
-            false => free.push(due),
+        let is_suspect = due.lost >= i64::from(SUSPECT_AFTER);
+        if !due.holder.is_alive(owners).unwrap_or(true) && !(is_suspect && has_suspect) {
+            has_suspect |= is_suspect;
+            free.push(due);
         }
         Ok(free.len() < most)
     })?;
-    for log in aside {
-        set_aside(db, &log, Some(&format!("{MAX_LOST_OWNERS} owners in a row left its run open")))?;
-    }
     free.truncate(most);
     let mut claimed = Vec::new();
     for DueRow { log, holder, lost, .. } in free {
@@ -54,9 +55,22 @@ pub(super) fn claim(
         let newest = PostNo(number::read(newest.query_row([holder.key], |row| row.get(0))?));
         let info = sessions::info(db, owners, &log)?;
         let owner = Owner { takes_over: true, ..owner.clone() };
-        claimed.push((info, newest, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
+        let lost = u16::try_from(lost).unwrap_or(u16::MAX);
+        claimed.push((info, newest, lost, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
     }
     Ok(claimed)
+}
+
+/// True if the owner has a suspect that got no further.
+fn has_suspect(db: &Connection, owners: &Owners, owner: &Owner) -> Result<bool, Fault> {
+    let sql = "SELECT key, epoch, owner, instance FROM logs WHERE lost > 0 AND lost >= ?1 AND owner = ?2";
+    let mut select = db.prepare_cached(sql)?;
+    for held in select.query_map(params![SUSPECT_AFTER, &*owner.id], own::Holder::read)? {
+        if held?.is_alive(owners)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A log that is due, whoever owns it.

@@ -17,3 +17,5 @@ ALTER TABLE logs ADD COLUMN due_ms INTEGER GENERATED ALWAYS AS (
 CREATE INDEX logs_by_due ON logs(due_ms, updated_ms) WHERE due_ms IS NOT NULL;
 CREATE INDEX logs_parked ON logs(key) WHERE work = 2;
 CREATE INDEX logs_aside ON logs(key) WHERE aside IS NOT NULL;
+-- Few have lost owners, and those that have are asked for by owner.
+CREATE INDEX logs_lost ON logs(owner) WHERE lost > 0;
