@@ -19,3 +19,5 @@ const GIVEN: usize = 3;
 const DONE: &str = "All is paid.";
 /// The file in which workers write what they do.
 const EFFECTS: &str = "effects";
+/// What stands there in the place of a step, when a worker has taken a session.
+const TAKEN: &str = "taken";

@@ -16,7 +16,7 @@ use adjutant::{
 };
 use adjutant_testing::PostgresServer;
 
-use super::{ASKED, DONE, EFFECTS, STEPS};
+use super::{ASKED, DONE, EFFECTS, GIVEN, STEPS, TAKEN};
 use crate::kill::{Place, Rng};
 
 /// The longest time between two kills.
@@ -146,11 +146,17 @@ impl Drill<'_> {
         killed: &[(u32, u128)],
     ) -> Result<Survived, String> {
         let mut done: BTreeMap<(String, usize), (u32, u128)> = BTreeMap::new();
+        let mut taken: BTreeMap<String, Vec<(u32, u128)>> = BTreeMap::new();
         let text = fs::read_to_string(self.files.join(EFFECTS)).map_err(|error| error.to_string())?;
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let [session, step, pid, at] = words.as_slice() else { return Err(format!("a line is broken: {line}")) };
-            let (Ok(step), Ok(pid), Ok(at)) = (step.parse(), pid.parse(), at.parse()) else {
+            let (Ok(pid), Ok(at)) = (pid.parse(), at.parse()) else { return Err(format!("a line is broken: {line}")) };
+            if *step == TAKEN {
+                taken.entry((*session).to_owned()).or_default().push((pid, at));
+                continue;
+            }
+            let Ok(step) = step.parse() else {
                 return Err(format!("a line is broken: {line}"));
             };
             if done.insert(((*session).to_owned(), step), (pid, at)).is_some() {
@@ -185,7 +191,7 @@ impl Drill<'_> {
             if (steps, &*text) != (STEPS, DONE) {
                 return Err(format!("{id} has {steps} steps and ended with {text:?}"));
             }
-            self.timed(id, &done, killed, &mut survived)?;
+            self.timed(id, &done, taken.get(&*id.0).map_or(&[], Vec::as_slice), killed, &mut survived)?;
         }
         let children = LogQuery { label: Some("child".into()), limit: usize::MAX / 2, ..LogQuery::default() };
         let children = sessions.list(&children).await.map_err(told)?.logs;
@@ -197,11 +203,13 @@ impl Drill<'_> {
         Ok(survived)
     }
 
-    /// How long the session took to go on after kills of the worker that did a step of it.
+    /// How long the session took to be taken again after kills of a worker that had it: of one that did a step of it, and of those
+    /// that took it then and were killed before the next step.
     fn timed(
         &self,
         id: &LogId,
         done: &BTreeMap<(String, usize), (u32, u128)>,
+        taken: &[(u32, u128)],
         killed: &[(u32, u128)],
         survived: &mut Survived,
     ) -> Result<(), String> {
@@ -209,18 +217,25 @@ impl Drill<'_> {
         let steps: Vec<(usize, &(u32, u128))> = steps.collect();
         for pair in steps.windows(2) {
             let [(first, (before, _)), (second, (after, at))] = pair else { continue };
-            // Between these, it waited for a person.
-            if self.asks && (*first < ASKED && *second >= ASKED) {
+            // Between these, it waited for a person or for an agent elsewhere.
+            let (begins, ends) = if self.asks { (ASKED, ASKED) } else { (GIVEN + 1, GIVEN) };
+            if *first < begins && *second >= ends {
                 continue;
             }
-            let Some((_, killed_at)) = killed.iter().find(|(pid, _)| pid == before).filter(|_| before != after) else {
-                continue;
-            };
+            let dies = |pid| killed.iter().find(|(killed, _)| *killed == pid).map(|(_, at)| *at);
+            let Some(mut killed_at) = dies(*before).filter(|_| before != after) else { continue };
             survived.moved += 1;
-            let took = Duration::from_millis(u64::try_from(at.saturating_sub(*killed_at)).unwrap_or(u64::MAX));
-            survived.slowest = survived.slowest.max(took);
-            if took > self.lease + GOES_ON {
-                return Err(format!("{id} went on {took:?} after its worker was killed"));
+            for (by, at) in taken.iter().filter(|(_, taken)| *taken <= *at) {
+                if *at < killed_at {
+                    continue;
+                }
+                let took = Duration::from_millis(u64::try_from(at - killed_at).unwrap_or(u64::MAX));
+                survived.slowest = survived.slowest.max(took);
+                if took > self.lease + GOES_ON {
+                    return Err(format!("{id} went on {took:?} after its worker was killed"));
+                }
+                let Some(at) = dies(*by) else { break };
+                killed_at = at;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The process that is killed: a worker whose agents pay, step by step.
 
 use std::{
+    fmt::Display,
     fs::{File, OpenOptions},
     io::Write,
     path::Path,
@@ -18,7 +19,7 @@ use adjutant::{
 };
 use serde_json::{Value, json};
 
-use super::{ASKED, DONE, EFFECTS, GIVEN, STEPS, drill::due_work};
+use super::{ASKED, DONE, EFFECTS, GIVEN, STEPS, TAKEN, drill::due_work};
 use crate::kill::Place;
 
 /// How long a step takes before and after it is done.
@@ -42,7 +43,7 @@ pub async fn worker(
         let delegation = Delegation::new(registry).on(FleetPlacement::new(journal));
         move |info: &LogInfo| match delegation.child(info) {
             Some(child) => child.map_err(|error| error.to_string()),
-            None => Ok(delegation.install(lead(info, &effects, Approval::Never, Some(GIVEN)))),
+            None => lead(info, &effects, Approval::Never, Some(GIVEN)).map(|lead| delegation.install(lead)),
         }
     })
     .await
@@ -82,17 +83,18 @@ pub fn agents(
     approval: Approval,
 ) -> std::io::Result<impl Fn(&LogInfo) -> Result<Agent, String> + Send + Sync + 'static> {
     let effects = effects(files)?;
-    Ok(move |info: &LogInfo| Ok(lead(info, &effects, approval, None)))
+    Ok(move |info: &LogInfo| lead(info, &effects, approval, None))
 }
 
 fn effects(files: &Path) -> std::io::Result<Arc<File>> {
     Ok(Arc::new(OpenOptions::new().create(true).append(true).open(files.join(EFFECTS))?))
 }
 
-/// The agent of a session, which gives this step to another one.
-fn lead(info: &LogInfo, effects: &Arc<File>, approval: Approval, given: Option<usize>) -> Agent {
+/// The agent of a session that was taken, which gives this step to another one.
+fn lead(info: &LogInfo, effects: &Arc<File>, approval: Approval, given: Option<usize>) -> Result<Agent, String> {
     let session = Arc::clone(&info.log.0);
-    agent(move |request| next(&session, request, given), effects, approval)
+    note(effects, &session, TAKEN).map_err(|error| error.to_string())?;
+    Ok(agent(move |request| next(&session, request, given), effects, approval))
 }
 
 fn agent(next: impl Fn(&Request) -> Script + Clone + Send + 'static, effects: &Arc<File>, approval: Approval) -> Agent {
@@ -146,7 +148,7 @@ fn next(session: &str, request: &Request, given: Option<usize>) -> Script {
 }
 
 /// One line, written at once: a process that is killed has written it or not.
-fn note(mut effects: &File, session: &str, step: &Value) -> Result<(), ToolError> {
+fn note(mut effects: &File, session: &str, step: impl Display) -> Result<(), ToolError> {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let line = format!("{session} {step} {} {at}\n", std::process::id());
     effects.write_all(line.as_bytes()).map_err(|error| ToolError::failed(error.to_string()))
