@@ -1,7 +1,7 @@
 //! Children of sessions on workers: each is a session that begins with its order, and whose end answers the pause of its
 //! parent. What came of a child stands in its log alone: what is posted of it only spares the parent a look.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::{
     Answered, ChildLink, ChildOrder, ChildReport, DueWork, Flush, JournalError, JournalErrorKind, LogId, Outcome,
@@ -12,6 +12,7 @@ use adjutant_tool::{Answer, Identity, ToolError};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde::Deserialize;
+use tokio::time::sleep;
 
 /// The kind of the record that holds an order.
 const ORDER: &str = "child.ordered";
@@ -21,6 +22,9 @@ const VERSION: u32 = 1;
 const ROOT: &str = "main";
 /// The largest number of characters of an answer that are told to the parent.
 const MAX_TOLD: usize = 100_000;
+/// How often a child is tried to begin at a storage that is away, and the first pause; each is twice the one before. Half a minute:
+/// the run cannot go on without that storage either.
+const TRIES: (u32, Duration) = (9, Duration::from_millis(50));
 
 /// Children run as sessions of a journal, wherever a worker is free.
 ///
@@ -43,7 +47,14 @@ impl FleetPlacement {
 impl Placement for FleetPlacement {
     async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError> {
         let failed = |error| ToolError::failed("the agent could not be begun on another worker").with_source(error);
-        let link = begin(&*self.journal, &order).await.map_err(failed)?;
+        let mut tried = 0;
+        let link = loop {
+            match begin(&*self.journal, &order).await {
+                Err(error) if error.is_retryable() && tried < TRIES.0 => sleep(TRIES.1 * 2_u32.pow(tried)).await,
+                begun => break begun.map_err(failed)?,
+            }
+            tried += 1;
+        };
         link.ok_or_else(|| ToolError::failed(format!("the session {:?} is something else", order.session.0)))
     }
 
@@ -129,7 +140,8 @@ pub(crate) async fn answers(journal: &dyn DueWork, pauses: &[Arc<Pause>]) -> Res
             Ok(info) => match info.work {
                 Some(Work::Aside { why }) => Some(declined(format!("its session was set aside: {why}"))),
                 Some(Work::Idle) => Some(answer(journal, &link.child).await?),
-                _ => None,
+                // It may have told this already, when its parent did not wait yet.
+                _ => report(journal, &link.child).await?.map(returned),
             },
             Err(error) if error.kind == JournalErrorKind::Missing => Some(declined("its session is gone")),
             Err(error) => return Err(error),
@@ -175,10 +187,13 @@ fn declined(why: impl Into<Arc<str>>) -> Answer {
 
 /// What the parent is answered of a child that rests.
 async fn answer(journal: &dyn DueWork, child: &LogId) -> Result<Answer, JournalError> {
-    let Some(report) = report(journal, child).await? else { return Ok(declined("its session holds no run")) };
+    Ok(report(journal, child).await?.map_or_else(|| declined("its session holds no run"), returned))
+}
+
+fn returned(report: ChildReport) -> Answer {
     let text = report.result.text();
     let details = serde_json::to_value(report).unwrap_or_default();
-    Ok(Answer::Return { result: Arc::new(CallResult { details, ..CallResult::ok(text) }) })
+    Answer::Return { result: Arc::new(CallResult { details, ..CallResult::ok(text) }) }
 }
 
 /// What the first run of a child came to; `None` if it has not ended.

@@ -54,15 +54,16 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
 /// Sets a session aside; whoever waits for it is told.
 pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &str) -> Ended {
     let log = &info.log;
-    let mut done = Ok(());
-    if ChildRole::of(info).is_some() {
-        // First, so that a crash in between is made good: whoever sets it aside then tells it again.
-        done = children::give_up(&**journal, log, why).await;
-    }
-    if done.is_ok() {
-        done = journal.set_aside(log, why).await;
-    }
-    if let Err(error) = done {
+    let is_child = ChildRole::of(info).is_some();
+    let done = async {
+        // Before, so that a crash in between is made good; and after, for a parent that did not wait yet when it heard that.
+        if is_child {
+            children::give_up(&**journal, log, why).await?;
+        }
+        journal.set_aside(log, why).await?;
+        if is_child { children::give_up(&**journal, log, why).await } else { Ok(()) }
+    };
+    if let Err(error) = done.await {
         tracing::warn!(%error, %log, "a session could not be set aside");
     }
     Ended::Aside(why.into())

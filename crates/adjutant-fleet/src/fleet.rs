@@ -19,8 +19,8 @@ use crate::{
 const CONCURRENCY: usize = 16;
 /// The longest time between two looks for due sessions.
 const LOOK: Duration = Duration::from_secs(1);
-/// The same while a suspect is at work: others may wait until it gets further.
-const LOOK_FOR_SUSPECTS: Duration = Duration::from_millis(100);
+/// The time that a suspect is left alone at first, and then between two looks: others may wait until it gets further.
+const LOOK_AFTER_SUSPECT: Duration = Duration::from_millis(200);
 /// The first and the longest time that a storage which fails is left alone.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// The time that sessions at work have once the worker shall stop, by itself.
@@ -102,9 +102,12 @@ impl Fleet {
             let is_more = match self.journal.due(&owner, room).await {
                 Ok(due) => {
                     pause = PAUSES.0;
-                    let is_more = due.len() == room;
+                    let (is_suspect, is_full) = (due.iter().any(|due| due.lost >= SUSPECT_AFTER), due.len() == room);
                     due.into_iter().for_each(|due| self.begin(&mut at_work, due, &owner));
-                    is_more
+                    if is_suspect {
+                        wait(&stop, sleep(LOOK_AFTER_SUSPECT)).await;
+                    }
+                    is_suspect || is_full
                 }
                 Err(error) if error.is_retryable() => {
                     tracing::warn!(%error, "due sessions cannot be asked for");
@@ -119,7 +122,7 @@ impl Fleet {
                 }
             };
             if !is_more {
-                let look = if at_work.has_suspect() { LOOK_FOR_SUSPECTS } else { LOOK };
+                let look = if at_work.has_suspect() { LOOK_AFTER_SUSPECT } else { LOOK };
                 wait(&stop, timeout(look, self.journal.until_due())).await;
             }
         }

@@ -77,8 +77,8 @@ pub struct Backlog {
 pub trait DueWork: Journal {
     /// Takes due logs for this owner, at most so many, those that are due for longest first.
     ///
-    /// Each is given once: many may ask at a time. Of those that lost [`SUSPECT_AFTER`] owners, one is given, and none as long as
-    /// this owner has such a one that got no further.
+    /// Each is given once: many may ask at a time. One that lost [`SUSPECT_AFTER`] owners is given alone, and not as long as this
+    /// owner has such a one that got no further.
     ///
     /// Cancel: what was taken is free again when its ownership ends.
     ///

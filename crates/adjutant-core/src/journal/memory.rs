@@ -342,10 +342,10 @@ impl StoredLog {
 
 #[async_trait]
 impl DueWork for MemoryJournal {
-    async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError> {
+    async fn due(&self, owner: &Owner, mut most: usize) -> Result<Vec<DueLog>, JournalError> {
         let now_ms = self.world.now_ms();
         let mut found: Vec<_> = lock(&self.logs.all).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
-        let mut has_suspect = found.iter().any(|(_, kept)| {
+        let has_suspect = found.iter().any(|(_, kept)| {
             let kept = lock(kept);
             kept.takers > SUSPECT_AFTER && kept.owner() == Some(&owner.id)
         });
@@ -353,17 +353,23 @@ impl DueWork for MemoryJournal {
             let kept = lock(kept);
             kept.owner().is_none() && kept.is_due(now_ms)
         });
-        found.sort_by_key(|(_, kept)| lock(kept).updated_ms);
+        let is_suspect = |of: &StoredLog| of.work == Work::Open && of.takers >= SUSPECT_AFTER;
+        // A suspect comes first, and alone.
+        found.sort_by_key(|(_, kept)| {
+            let of = lock(kept);
+            (!is_suspect(&of), of.updated_ms)
+        });
         let mut due = Vec::new();
         for (id, kept) in found {
             let mut of = lock(&kept);
-            let lost = if of.work == Work::Open { of.takers } else { 0 };
-            let is_suspect = lost >= SUSPECT_AFTER;
+            let (lost, is_suspect) = (if of.work == Work::Open { of.takers } else { 0 }, is_suspect(&of));
             // Somebody may have taken it since.
-            if due.len() == most || of.owner().is_some() || is_suspect && has_suspect {
+            if most <= due.len() || of.owner().is_some() || is_suspect && has_suspect {
                 continue;
             }
-            has_suspect |= is_suspect;
+            if is_suspect {
+                most = 1;
+            }
             let (info, newest_post) = (of.info(&id), *of.newest_post.borrow());
             of.takers = lost.saturating_add(1);
             due.push(DueLog { info, newest_post, lost, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });

@@ -29,7 +29,7 @@ macro_rules! free {
     };
 }
 
-/// A suspect, if the owner has none, and others: of several who ask at once, each gets others. Of the due logs no more are looked at
+/// A suspect, if there is one and the owner has none, or others: of several who ask at once, each gets others. Of the due logs no more are looked at
 /// than are asked for, beside those that others have and those that lost owners.
 const CLAIM: &str = concat!(
     "with suspect as (",
@@ -38,7 +38,7 @@ const CLAIM: &str = concat!(
     is_owned!(),
     ") order by due_ms, updated_ms limit 1 for update skip locked), other as (",
     free!(),
-    "< $5 order by due_ms, updated_ms limit $2 - (select count(*) from suspect) for update skip locked), \
+    "< $5 order by due_ms, updated_ms limit case when exists (select from suspect) then 0 else $2::bigint end for update skip locked), \
     due as (select * from suspect union all select * from other) \
     update logs set epoch = epoch + 1, owner = $3, lease = make_interval(secs => $4), \
         until = clock_timestamp() + make_interval(secs => $4), \

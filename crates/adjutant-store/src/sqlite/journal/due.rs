@@ -35,14 +35,18 @@ pub(super) fn claim(
     most: usize,
 ) -> Result<Vec<Claimed>, Fault> {
     owners.enroll(db)?;
-    let mut has_suspect = has_suspect(db, owners, owner)?;
+    let has_suspect = has_suspect(db, owners, owner)?;
     let mut free = Vec::new();
     due(db, now_ms, |mut due| {
         // Its owner died with it; one that gave it up left no name.
         due.lost += i64::from(due.is_open && due.holder.is_held());
         let is_suspect = due.lost >= i64::from(SUSPECT_AFTER);
         if !due.holder.is_alive(owners).unwrap_or(true) && !(is_suspect && has_suspect) {
-            has_suspect |= is_suspect;
+            if is_suspect {
+                // Alone; the others are free as before.
+                free = vec![due];
+                return Ok(false);
+            }
             free.push(due);
         }
         Ok(free.len() < most)
