@@ -10,11 +10,12 @@ use std::{
 };
 
 use adjutant::{
-    agent::{DueWork, Lane, LogId, LogQuery, Owner, Post, Seq, Sessions, Work},
+    agent::{DueWork, Lane, LogId, LogQuery, Owner, Post, PostNo, Seq, Sessions, Work},
     llm::{Entry, UserMessage},
     store::{Postgres, Sqlite},
 };
 use adjutant_testing::PostgresServer;
+use futures_util::StreamExt;
 
 use super::{ASKED, DONE, EFFECTS, GIVEN, STEPS, TAKEN};
 use crate::kill::{Place, Rng};
@@ -129,7 +130,20 @@ impl Drill<'_> {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
-                return Err(format!("not everything came to its end: {left:?}"));
+                let logs = journal.list(&LogQuery { limit: usize::MAX / 2, ..LogQuery::default() }).await.map_err(told)?.logs;
+                let (open, rest): (Vec<_>, Vec<_>) = logs.into_iter().partition(|info| info.work != Some(Work::Idle));
+                let mut said = format!("not everything came to its end: {left:?}");
+                for info in open {
+                    let children = rest.iter().filter(|it| it.about.parent.as_ref().is_some_and(|(it, _)| *it == info.log));
+                    let children: Vec<_> = children.map(|it| (&it.log, it.updated_ms)).collect();
+                    let posts = journal.posted(&info.log, PostNo(0)).await.map_err(told)?.len();
+                    said += &format!("\n{}, since {}, posts {posts}: {:?}; {children:?}", info.log, info.updated_ms, info.work);
+                    let mut records = journal.read(&info.log, Seq(0));
+                    while let Some(stamped) = records.next().await {
+                        said += &format!("\n  {stamped:?}");
+                    }
+                }
+                return Err(said);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
