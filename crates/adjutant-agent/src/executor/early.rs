@@ -183,6 +183,7 @@ impl CallRules {
             budget: self.budget.clone(),
             tools: Some(self.tools.clone()),
             admitted: Some(admitted),
+            so_far: Arc::default(),
         })
     }
 }

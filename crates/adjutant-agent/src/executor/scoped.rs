@@ -80,6 +80,14 @@ impl LocalExecutor {
         .await
     }
 
+    /// Takes the results of the open turn that an earlier drive left: its calls may read them.
+    #[cold]
+    pub(crate) fn look_back(&mut self, run: &Run) {
+        let calls = run.reply().into_iter().flat_map(|reply| reply.calls());
+        let results = calls.filter_map(|call| run.calls().call(call.id)?.result.cloned());
+        self.so_far = (run.turn(), results.collect());
+    }
+
     /// Keeps the places of agents that were at work when the log was left.
     #[cold]
     pub(crate) fn begin_budget(&mut self, run: &Run) {
@@ -114,6 +122,7 @@ impl LocalExecutor {
             budget: self.budget().cloned(),
             tools: self.tools.clone(),
             admitted: None,
+            so_far: if self.so_far.0 == run.turn() { Arc::clone(&self.so_far.1) } else { Arc::default() },
         })
     }
 }
