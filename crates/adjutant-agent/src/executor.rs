@@ -61,7 +61,7 @@ use crate::{
 };
 use adjutant_core::{
     Activity, ActivityId, Admission, CancelBy, Error, EventKind, Executor, Failure, Flush, Log, Record, Run, Stamped,
-    TurnNo, panic_text,
+    panic_text,
 };
 
 /// Performs the activities of one conversation in this process.
@@ -109,8 +109,6 @@ pub struct LocalExecutor {
     pure: Vec<CallId>,
     background: Background,
     place: TurnPosition,
-    /// The results of a turn that an earlier drive left open.
-    so_far: (TurnNo, Arc<[Arc<CallResult>]>),
     run_budget: run_budget::RunBudget,
 }
 
@@ -176,7 +174,6 @@ impl LocalExecutor {
             stopped: BTreeSet::new(),
             pure: Vec::new(),
             place: TurnPosition::default(),
-            so_far: (TurnNo(0), Arc::default()),
             run_budget: run_budget::RunBudget::default(),
         }
     }

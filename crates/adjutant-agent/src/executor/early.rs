@@ -183,7 +183,6 @@ impl CallRules {
             budget: self.budget.clone(),
             tools: Some(self.tools.clone()),
             admitted: Some(admitted),
-            so_far: Arc::default(),
         })
     }
 }

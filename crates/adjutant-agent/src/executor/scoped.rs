@@ -85,7 +85,11 @@ impl LocalExecutor {
     pub(crate) fn look_back(&mut self, run: &Run) {
         let calls = run.reply().into_iter().flat_map(|reply| reply.calls());
         let results = calls.filter_map(|call| run.calls().call(call.id)?.result.cloned());
-        self.so_far = (run.turn(), results.collect());
+        let results: Arc<[_]> = results.collect();
+        if !results.is_empty() {
+            // A drive looks back once, as it begins.
+            let _ = self.feed.so_far.set(Box::new((run.turn(), results)));
+        }
     }
 
     /// Keeps the places of agents that were at work when the log was left.
@@ -122,7 +126,6 @@ impl LocalExecutor {
             budget: self.budget().cloned(),
             tools: self.tools.clone(),
             admitted: None,
-            so_far: if self.so_far.0 == run.turn() { Arc::clone(&self.so_far.1) } else { Arc::default() },
         })
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
-use adjutant_llm::{CallId, CallResult, ModelId, ThreadId, Transcript};
+use adjutant_llm::{CallId, ModelId, ThreadId, Transcript};
 use adjutant_tool::{Cancel, Conversation, Identity, Sampler, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
@@ -55,8 +55,6 @@ pub(crate) struct CallScope {
     pub(super) resumable: bool,
     limits: Limits,
     history: Transcript,
-    /// The results of the turn that an earlier drive left.
-    so_far: Arc<[Arc<CallResult>]>,
     /// The model of the turn, if it is not the agent's first one.
     model: Option<Box<ModelId>>,
     /// The answers that agents under this one were given.
@@ -87,7 +85,6 @@ pub(crate) struct CallParts<'a> {
     pub(crate) budget: Option<Budget>,
     pub(crate) tools: Option<Toolset>,
     pub(crate) admitted: Option<watch::Receiver<bool>>,
-    pub(crate) so_far: Arc<[Arc<CallResult>]>,
 }
 
 #[derive(Default)]
@@ -124,8 +121,7 @@ struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
     pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
-        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, admitted, so_far } =
-            parts;
+        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, admitted } = parts;
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(feed),
@@ -137,7 +133,6 @@ impl CallScope {
             resumable,
             limits: run.limits().cloned().unwrap_or_default(),
             history: run.history().clone(),
-            so_far,
             model: run.request().chosen_model.cloned().map(Box::new),
             answers: run.calls().answers_of_others(),
             budget,
@@ -165,7 +160,6 @@ impl CallScope {
             resumable: false,
             limits: Limits { unattended: true, ..self.limits.clone() },
             history: self.history.clone(),
-            so_far: Arc::default(),
             model: None,
             answers: Vec::new(),
             budget: self.budget.clone(),
@@ -208,7 +202,8 @@ impl CallScope {
             return Some(Box::new(Arc::clone(self) as Arc<dyn HasLine>));
         }
         if of == TypeId::of::<Conversation>() {
-            let (history, so_far) = (self.history.clone(), Arc::clone(&self.so_far));
+            let left = self.feed.so_far.get().filter(|left| left.0 == self.place.turn);
+            let (history, so_far) = (self.history.clone(), left.map_or_else(Arc::default, |left| Arc::clone(&left.1)));
             return Some(Box::new(Arc::new(Conversation { history, so_far })));
         }
         if of == TypeId::of::<LogId>() {
