@@ -9,8 +9,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use adjutant_core::{Event, EventKind, Events, Seq, Stamped};
-use adjutant_llm::Warning;
+use adjutant_core::{Event, EventKind, Events, Seq, Stamped, TurnNo};
+use adjutant_llm::{CallResult, Warning};
 use adjutant_tool::Cancel;
 
 use crate::{
@@ -30,6 +30,9 @@ const MAX_WARNINGS: usize = 256;
 /// Warnings that are kept back, if they are.
 type HeldWarnings = Option<Vec<(TurnPosition, u64, Warning)>>;
 
+/// The results of calls of a turn, in the order of the calls.
+type EarlierResults = (TurnNo, Arc<[Arc<CallResult>]>);
+
 /// The sink of the events of activities, with the parts that activities need.
 #[derive(Debug)]
 pub(crate) struct EventSink {
@@ -48,6 +51,8 @@ pub(crate) struct EventSink {
     queues: OnceLock<Arc<Queues>>,
     /// The view of the conversation while it goes on.
     pub(crate) seen: Arc<SessionView>,
+    /// The results of a turn that an earlier drive left open.
+    pub(crate) so_far: OnceLock<Box<EarlierResults>>,
 }
 
 impl EventSink {
@@ -72,6 +77,7 @@ impl EventSink {
             stop: Cancel::new(),
             queues: OnceLock::new(),
             seen,
+            so_far: OnceLock::new(),
         }
     }
 

@@ -1,12 +1,12 @@
-//! `adjutant resume`: goes on with a run that waits, or that was left in its middle.
+//! `adjutant resume`: goes on with a run that waits, that was left in its middle, or that was posted and not begun.
 
 pub(crate) mod answers;
 
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use adjutant::{
-    CancelBy,
-    agent::{JournalErrorKind, LogInfo, Pause, PauseId, Post, Run, Seq},
+    CancelBy, Continue,
+    agent::{JournalErrorKind, LogInfo, Pause, PauseId, Post, Posted, Run, Seq},
 };
 
 use crate::{
@@ -47,12 +47,15 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     if args.explain {
         return explain::explain(&args.how, made, &left.kept, &left.run).await;
     }
-    if !left.run.is_open() {
+    let posted = left.kept.store.journal().posted(&left.info.log, left.run.heeded()).await;
+    let posted = posted.map_err(|error| trouble::of_journal(&error))?;
+    let is_open = left.run.is_open();
+    if !is_open && (args.given.is_some() || !is_said(&left.run, &posted)) {
         return Err(closed(&left.kept));
     }
     let pauses: Vec<Arc<Pause>> = left.run.pauses().cloned().collect();
     let given = answers::answers(&args.given, &pauses)?;
-    let heard = heard(&left).await?;
+    let heard = heard(&left.run, posted);
     let is_answered = |pause: &Arc<Pause>| {
         let given = given.iter().any(|it| it.pause == pause.id);
         given || heard.contains(&pause.id) || pause.is_late(now_ms())
@@ -79,13 +82,16 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     if !left.info.is_owned || args.how.take_over {
         run::ask(&store.sessions(), &left.info, &made).await?;
     }
+    if !is_open {
+        screen.tell("a run begins on what was posted");
+    }
     let mut job = Job::new(&args.how, made, model, cancel, Some(&store), Some(left.kept)).await?;
     // A run comes to what it was begun with.
-    job.wants_output = left.run.output().is_some();
+    job.wants_output = is_open && left.run.output().is_some();
     take(&job, &screen).await?;
-    let resumed = job.agent.resume(given);
+    let resumed = if is_open { job.agent.resume(given) } else { job.agent.run(Continue) };
     // Whoever wrote the file of an imported session does not tell the agent what to do.
-    let resumed = if is_own { resumed } else { resumed.instruct_anew() };
+    let resumed = if is_own || !is_open { resumed } else { resumed.instruct_anew() };
     let running = resumed.stream().map_err(|error| Problem::of(Exit::Usage, &error))?;
     // Options of a run are for those that begin: one that is resumed is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
@@ -140,18 +146,21 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     Ok(())
 }
 
+/// True if something was said that no run has heard: it is posted, or waits in the log.
+fn is_said(run: &Run, posted: &[Posted]) -> bool {
+    run.waiting().queued().next().is_some() || posted.iter().any(|it| matches!(it.post, Post::Message { .. }))
+}
+
 /// Returns the pauses that others have answered since; all of them, if someone asked the run to end.
-async fn heard(left: &LeftRun) -> Result<Vec<PauseId>, Problem> {
-    let posted = left.kept.store.journal().posted(&left.info.log, left.run.heeded()).await;
-    let posted = posted.map_err(|error| trouble::of_journal(&error))?;
+fn heard(run: &Run, posted: Vec<Posted>) -> Vec<PauseId> {
     if posted.iter().any(|posted| matches!(posted.post, Post::Cancel)) {
-        return Ok(left.run.pauses().map(|pause| pause.id.clone()).collect());
+        return run.pauses().map(|pause| pause.id.clone()).collect();
     }
     let answered = |post| match post {
         Post::Answer { pause, .. } => Some(pause),
         _ => None,
     };
-    Ok(posted.into_iter().filter_map(|posted| answered(posted.post)).collect())
+    posted.into_iter().filter_map(|posted| answered(posted.post)).collect()
 }
 
 /// Takes the session; waits once for what a dead process has of it, where nobody but time can tell that it is dead.
@@ -170,7 +179,10 @@ async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
 }
 
 fn closed(kept: &StoredRun) -> Problem {
-    let problem = Problem::new(Exit::Usage, format!("no run of the session is open: {}", kept.name));
+    let problem = Problem::new(
+        Exit::Usage,
+        format!("no run of the session is open, and nothing was posted to it: {}", kept.name),
+    );
     problem.hint(format!("adjutant run --session {}{} PROMPT", plain::word(&kept.name.0), kept.store.option()))
 }
 

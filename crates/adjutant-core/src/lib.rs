@@ -5,7 +5,6 @@
 
 mod activity;
 mod answer;
-mod conversation;
 mod digest;
 mod drive;
 mod durability;
@@ -29,7 +28,6 @@ pub mod sessions;
 
 pub use activity::{Activity, ActivityId};
 pub use answer::collect_text;
-pub use conversation::Conversation;
 pub use digest::{Digest, NoDigest};
 pub use drive::{Executor, Exit, commit, drive};
 pub use durability::Durability;

@@ -8,7 +8,7 @@ mod tools;
 use std::{path::PathBuf, sync::Arc};
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, ToolError, Tools, serde_json::json};
+use adjutant_tool::{CallContext, Conversation, ToolError, Tools, serde_json::json};
 use similar::TextDiff;
 use tokio::sync::Mutex;
 
@@ -16,7 +16,7 @@ use crate::{
     Files,
     change::{CHANGED, Change, Present, place, present, write_all},
     digest::Digest,
-    files::{show, work},
+    files::{seen, show, work},
     undo::Undo,
 };
 
@@ -28,8 +28,8 @@ const MAX_FILES: usize = 200;
 /// Tools that change the files of a [`Files`]: `write_file`, `edit_file`, `apply_patch`, `delete_file`, `move_file`.
 ///
 /// Nothing outside the folder is written, nor `.git`, nor `.adjutant`. A file that is there must have been read as it is,
-/// by `read_file` of the same `Files`: what somebody else changed since is not written over. Files are replaced whole, so
-/// that nobody sees half of one; permissions, line ends, marks of byte order and UTF-16 are kept. A file with several
+/// by `read_file` of the same `Files`, or in the conversation of the call, by whatever process: what somebody else changed
+/// since is not written over. Files are replaced whole, so that nobody sees half of one; permissions, line ends, marks of byte order and UTF-16 are kept. A file with several
 /// names keeps its old text under the others. 8 MiB at most.
 #[derive(Debug, Clone)]
 pub struct Edits {
@@ -37,6 +37,12 @@ pub struct Edits {
     undo: Option<Undo>,
     /// One change at a time: what was looked at is what is written.
     turn: Arc<Mutex<()>>,
+}
+
+/// The files, and what is known of them: from this process and from the conversation.
+struct KnownFiles {
+    files: Files,
+    conversation: Option<Arc<Conversation>>,
 }
 
 /// What a tool has in mind.
@@ -67,12 +73,13 @@ impl Edits {
     async fn perform(
         &self,
         cx: &CallContext,
-        plan: impl FnOnce(&Files) -> Result<PlannedEdit, ToolError> + Send + 'static,
+        plan: impl FnOnce(&KnownFiles) -> Result<PlannedEdit, ToolError> + Send + 'static,
     ) -> Result<CallResult, ToolError> {
         let _turn = self.turn.lock().await;
         let (files, undo) = (self.files.clone(), self.undo.clone());
+        let known = KnownFiles { files: files.clone(), conversation: cx.get() };
         let planned = work::blocking(cx, move |_| {
-            let mut plan = plan(&files)?;
+            let mut plan = plan(&known)?;
             plan.changes.retain(|change| change.before.as_ref().map(|it| &it.bytes) != change.after.as_ref());
             if plan.changes.len() > MAX_FILES {
                 return Err(ToolError::failed(format!("more than {MAX_FILES} files at a time are not changed")));
@@ -113,7 +120,10 @@ impl PlannedEdit {
         let files: Vec<String> = self.changes.iter().map(|change| show::path(&change.path)).collect();
         let said = if self.changes.is_empty() { "nothing is to be changed".to_owned() } else { self.said };
         let text = if diff.is_empty() { said } else { format!("{said}\n{diff}") };
-        CallResult { details: json!({ "files": files, "diff": diff }), ..CallResult::ok(text) }
+        let mut result = CallResult { details: json!({ "files": files, "diff": diff }), ..CallResult::ok(text) };
+        let left = |change: &Change| change.after.as_ref().map(|bytes| Digest::of(bytes));
+        seen::tell(&mut result, self.changes.iter().map(|change| (&*change.path, left(change))));
+        result
     }
 }
 
@@ -139,15 +149,19 @@ impl Change {
     }
 }
 
-impl Files {
+impl KnownFiles {
     /// Looks at a file before it is changed. One that is there must be as it was read, if it must have been read.
     fn before(&self, asked: &str, must: Must) -> Result<(PathBuf, Option<Present>), ToolError> {
-        let path = place(self.root(), asked)?;
-        let before = present(self.root(), &path)?;
+        let path = place(self.files.root(), asked)?;
+        let before = present(self.files.root(), &path)?;
         if let Some(before) = &before {
             let asked = show::quoted(asked);
-            match self.was_seen(&path) {
-                Some(seen) if seen == before.digest => {}
+            // Another process may have gone on with the conversation since this one read the file, or read it for it.
+            let told = || seen::told(self.conversation.as_ref()?, &path);
+            let is_known = |digest: &Digest| *digest == before.digest;
+            let seen = self.files.was_seen(&path);
+            match seen.clone().filter(is_known).or_else(told).or(seen) {
+                Some(known) if is_known(&known) => {}
                 Some(_) => {
                     return Err(ToolError::failed(format!("{asked} was changed since it was read; read it again")));
                 }

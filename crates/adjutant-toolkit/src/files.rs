@@ -12,7 +12,7 @@ mod part;
 mod read;
 mod root;
 mod search;
-mod seen;
+pub(crate) mod seen;
 pub(crate) mod show;
 mod sweep;
 pub(crate) mod utf16;

@@ -80,6 +80,18 @@ impl LocalExecutor {
         .await
     }
 
+    /// Takes the results of the open turn that an earlier drive left: its calls may read them.
+    #[cold]
+    pub(crate) fn look_back(&mut self, run: &Run) {
+        let calls = run.reply().into_iter().flat_map(|reply| reply.calls());
+        let results = calls.filter_map(|call| run.calls().call(call.id)?.result.cloned());
+        let results: Arc<[_]> = results.collect();
+        if !results.is_empty() {
+            // A drive looks back once, as it begins.
+            let _ = self.feed.so_far.set(Box::new((run.turn(), results)));
+        }
+    }
+
     /// Keeps the places of agents that were at work when the log was left.
     #[cold]
     pub(crate) fn begin_budget(&mut self, run: &Run) {

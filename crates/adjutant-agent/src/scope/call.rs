@@ -12,9 +12,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
-use adjutant_core::{Answered, CancelBy, Conversation, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
+use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, LogId, Outcome, Pause, Record, Run};
 use adjutant_llm::{CallId, ModelId, ThreadId, Transcript};
-use adjutant_tool::{Cancel, Identity, Sampler, ToolError, ToolErrorKind, Toolset};
+use adjutant_tool::{Cancel, Conversation, Identity, Sampler, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
     sync::{Notify, oneshot, watch},
@@ -202,7 +202,9 @@ impl CallScope {
             return Some(Box::new(Arc::clone(self) as Arc<dyn HasLine>));
         }
         if of == TypeId::of::<Conversation>() {
-            return Some(Box::new(Arc::new(Conversation { history: self.history.clone() })));
+            let left = self.feed.so_far.get().filter(|left| left.0 == self.place.turn);
+            let (history, so_far) = (self.history.clone(), left.map_or_else(Arc::default, |left| Arc::clone(&left.1)));
+            return Some(Box::new(Arc::new(Conversation { history, so_far })));
         }
         if of == TypeId::of::<LogId>() {
             return Some(Box::new(Arc::new(self.writer.name().clone())));

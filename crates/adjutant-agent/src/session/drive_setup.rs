@@ -163,6 +163,7 @@ impl<'s> DriveSetup<'s> {
     async fn begun(&mut self, resumes: bool) {
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
         let Some(executor) = &mut self.executor else { return };
+        executor.look_back(&self.core.run);
         executor.begin_budget(&self.core.run);
         if setup.middleware.is_empty() {
             return executor.begun();

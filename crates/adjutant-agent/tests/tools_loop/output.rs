@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::Conversation;
 use adjutant_llm::{CallResult, Content, Document, Entry, Image, Script, Source, Status};
-use adjutant_tool::{CallContext, ToolSpec, tool_fn};
+use adjutant_tool::{CallContext, Conversation, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
 use super::stage::{agent, calls, script, spec};

@@ -66,6 +66,8 @@ pub(crate) struct Run {
 
 /// Goes on with a run that waits for answers, or that was left when its command was killed.
 ///
+/// Without a run that is open, one begins on what was posted to the session.
+///
 /// Nothing is asked or done again without need: what stands in the log of the session is taken from there. Answers are
 /// given with --approve, --deny and --answer; without any, what waits is listed, and the exit code is 5. The
 /// limits of the run stay those that it began with.
@@ -84,6 +86,13 @@ pub(crate) struct Resume {
 
     #[command(flatten)]
     pub(crate) how: How,
+}
+
+impl GivenAnswers {
+    /// True if there is an answer.
+    pub(crate) fn is_some(&self) -> bool {
+        ![&self.approve, &self.deny, &self.answers].iter().all(|given| given.is_empty())
+    }
 }
 
 /// Answers to what waits.

@@ -320,6 +320,26 @@ fn session_is_resumed_with_its_agents_when_one_of_them_waits() {
 }
 
 #[test]
+fn edit_of_an_agent_that_is_approved_in_another_process_is_held_against_what_it_read() {
+    for (meanwhile, expect, told) in
+        [("Herons stand.\n", "Herons fly.\n", "is changed"), ("Herons nest.\n", "Herons nest.\n", "was changed since")]
+    {
+        let desk = desk();
+        write(&desk, "work/.adjutant/agents/scout.md", &SCOUT.replace("[files]", "[files, edits]"));
+        let [scout, reads, report, ..] = scripts();
+        let edits = calls("edit_file", json!({"path": "notes.txt", "old_text": "stand", "new_text": "fly"}));
+        let server = serve([scout, reads, edits, report, says("Done.")]);
+        let waits = run(&desk, &server, &["--trust", "--session", "s", "-q"]);
+        assert_eq!((waits.code, waits.stdout.as_str()), (Some(5), ""), "{waits:#?}");
+        write(&desk, "work/notes.txt", meanwhile);
+        let seen = desk.ask(&server, &["resume", "s", "--trust", "--approve", "--agents", ".adjutant/agents"]);
+        assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "Done.\n"), "{seen:#?}");
+        assert_eq!(fs::read_to_string(desk.path("work/notes.txt")).expect("it is there"), expect);
+        assert!(sent(&server)[3].contains(told), "{:?}", sent(&server));
+    }
+}
+
+#[test]
 fn list_shows_agents_and_whether_they_are_used() {
     let desk = desk();
     let table = "\

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Call, CallId, ToolName};
+use adjutant_llm::{Call, CallId, CallResult, ToolName};
 use adjutant_tool::{Answer, Replay};
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub struct OpenCall<'a> {
     pub is_resumable: bool,
     /// The pause that its admission waits for, and the answer, once there is one.
     pub answer: Option<(&'a Arc<Pause>, &'a Answer)>,
+    /// Its result, whole, if it has ended.
+    pub result: Option<&'a Arc<CallResult>>,
 }
 
 /// The facts that are known about something that a call's body asked for under a key.
@@ -79,7 +81,13 @@ impl<'a> CallsView<'a> {
             args: admitted.map(|admitted| (&admitted.args, admitted.changed)),
             is_resumable: admitted.is_some_and(|admitted| admitted.replay == Replay::Resumable),
             answer: asked.and_then(|asked| Some((&asked.pause, asked.answer.as_ref()?))),
+            result: slot.filter(|slot| slot.done).and_then(|_| self.reported(id)),
         })
+    }
+
+    fn reported(self, id: CallId) -> Option<&'a Arc<CallResult>> {
+        let mut reports = self.0.current.as_ref()?.calls.iter().rev();
+        reports.find(|report| report.call == id).map(|report| &report.result)
     }
 
     /// True if calls of the open turn may run together.

@@ -59,8 +59,8 @@ impl ShownToken {
     }
 }
 
-/// The header that a page shows with whatever changes something: no form of another page can send it.
-const MARK: &str = "x-adjutant";
+/// The header that a page shows with whatever changes something, and its value: no form of another page can send it.
+const MARK: (&str, &str) = ("x-adjutant", "1");
 
 /// Lets a request through if it was meant for this agent and shows its token; from a page, its cookie will do.
 pub(super) async fn guard(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
@@ -91,8 +91,8 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
         if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
             return refused("the request is from another page");
         }
-        if !request.method().is_safe() && !headers.contains_key(MARK) {
-            return refused("the header X-Adjutant is missing");
+        if !request.method().is_safe() && headers.get(MARK.0).is_none_or(|value| value != MARK.1) {
+            return refused("the header `X-Adjutant: 1` is missing");
         }
     }
     if !is_open && !is_known && !is_visitor {

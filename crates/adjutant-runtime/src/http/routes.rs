@@ -523,8 +523,13 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap,
         let message = format!("the request is no JSON: {error}; hint: it is {}", T::FORM);
         Error::new(ErrorKind::Invalid, message)
     })?;
-    T::deserialize(&value)
-        .map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error.to_string())).into())
+    // A type takes its fields from a list, too.
+    let read = if value.is_object() {
+        T::deserialize(&value).map_err(|error| error.to_string())
+    } else {
+        Err("it is no object".to_owned())
+    };
+    read.map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error)).into())
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {

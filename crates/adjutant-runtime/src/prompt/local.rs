@@ -18,7 +18,7 @@ use super::{
     call::Calls,
     history, object,
     open::OpenState,
-    session, told,
+    resuming, session, told,
     work::{Observer, RunStream, SessionSlot},
 };
 use crate::{
@@ -340,6 +340,13 @@ impl LocalPrompter {
                     posted.map_err(told::of_journal).inspect_err(|error| slot.end(Err(error.clone())))?;
                 }
             }
+            if !request.answers.is_empty() {
+                let fit = lead.pauses().await.and_then(|pauses| match pauses.is_empty() {
+                    true => Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer")),
+                    false => resuming::fit(&pauses, &[], &request.answers),
+                });
+                fit.inspect_err(|error| slot.end(Err(error.clone())))?;
+            }
             let answers = self.ruled(&lead, request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
             slot.answers(lead.pauses().await.unwrap_or_default());
             let run = lead.resume(answers, None).await.inspect_err(|error| slot.end(Err(error.clone())))?;
@@ -445,16 +452,12 @@ fn left(session: &str) -> Pause {
 
 /// Reads the answer to that: whether it goes on, or is cancelled.
 fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
-    let (pause, invalid) = (left(session), |why: String| Err(Error::new(ErrorKind::Invalid, why)));
-    let one = match answers {
-        [one] if one.pause == pause.id => one,
-        _ => return invalid(format!("what waits is {} alone: an approval or a denial", pause.id)),
-    };
-    match (pause.differs(one.shown), &one.answer) {
-        (Some(why), _) => invalid(why),
-        (None, Answer::Approve { args: None, .. }) => Ok(true),
-        (None, Answer::Deny { .. }) => Ok(false),
-        (None, _) => invalid(format!("{} is approved or denied", pause.id)),
+    let pause = left(session);
+    resuming::fit(&[Arc::new(pause.clone())], &[], answers)?;
+    match answers {
+        [Answered { answer: Answer::Approve { args: None, .. }, .. }] => Ok(true),
+        [Answered { answer: Answer::Deny { .. }, .. }] => Ok(false),
+        _ => Err(Error::new(ErrorKind::Invalid, format!("what waits is {} alone: an approval or a denial", pause.id))),
     }
 }
 

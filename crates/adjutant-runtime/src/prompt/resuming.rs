@@ -1,12 +1,14 @@
-//! Answers of somebody outside: the forms that they may have. A misspelt field may be the one that says what was shown.
+//! Answers of somebody outside: the forms that they may have, and whether they are for what waits. A misspelt field may be
+//! the one that says what was shown.
 
-use adjutant_agent::{Answered, Digest, PauseId};
+use adjutant_agent::{Answered, Digest, Pause, PauseId};
 use adjutant_tool::Answer;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::sync::Arc;
 
 use super::ResumeRequest;
+use crate::{Error, ErrorKind};
 
 /// The answers that there are, each with the fields that it may have.
 const ANSWERS: [(&str, &[&str]); 7] = [
@@ -48,6 +50,47 @@ struct GivenAnswer {
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
 struct GivenValue(Answer);
+
+/// Looks whether these are answers to what a run waits for; `posted` are those that nobody has heard yet.
+///
+/// # Errors
+/// `Invalid` if one has not the form that its question wants, or if one pause is answered twice; `Conflict` if it is for
+/// something that does not wait, or waits otherwise by now, or was answered otherwise.
+pub(super) fn fit(pauses: &[Arc<Pause>], posted: &[Answered], answers: &[Answered]) -> Result<(), Error> {
+    let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, why));
+    let conflict = |why: String| Err(Error::new(ErrorKind::Conflict, why));
+    for (at, given) in answers.iter().enumerate() {
+        let id = &given.pause;
+        let Some(pause) = pauses.iter().find(|pause| pause.id == *id) else {
+            return conflict(format!("{id} does not wait for an answer, or not any more"));
+        };
+        if let Some(why) = pause.differs(given.shown) {
+            return conflict(why);
+        }
+        if let Err(error) = given.answer.fits(&pause.ask) {
+            return invalid(format!("{id}: {error}"));
+        }
+        if let Answer::Approve { args: Some(args), .. } = &given.answer
+            && !adjutant_llm::json::from_str(args).is_ok_and(|args| args.is_object())
+        {
+            return invalid(format!("{id}: the arguments of a call are a JSON object"));
+        }
+        if answers.iter().take(at).any(|other| other.pause == *id) {
+            return invalid(format!("{id} is answered twice"));
+        }
+        if heard(posted, pause).is_some_and(|other| other.answer != given.answer) {
+            return conflict(format!("{id} was answered otherwise; whoever goes on with the run hears that"));
+        }
+    }
+    Ok(())
+}
+
+/// The posted answer that will be heard of a pause: the first one that is for it as it is.
+pub(super) fn heard<'a>(posted: &'a [Answered], pause: &Pause) -> Option<&'a Answered> {
+    posted
+        .iter()
+        .find(|it| it.pause == pause.id && pause.differs(it.shown).is_none() && it.answer.fits(&pause.ask).is_ok())
+}
 
 /// Answers, as they come.
 pub(super) fn answers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered>, D::Error> {

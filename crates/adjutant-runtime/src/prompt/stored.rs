@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_agent::{
     Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Pause,
-    Post, RecordStream, Seq, SessionMeta, Sessions, Work,
+    Post, PostNo, RecordStream, Seq, SessionMeta, Sessions, Work,
 };
 use adjutant_tool::Identity;
 use adjutant_toolkit::{Files, Undo};
@@ -20,7 +20,8 @@ use tokio::time::{sleep, timeout};
 use super::{
     Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest, ObjectRequest,
     PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage,
-    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, history, live, look, session, told,
+    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, history, live, look, resuming, session,
+    told,
 };
 use crate::{Error, ErrorKind};
 
@@ -114,17 +115,17 @@ impl StoredPrompter {
         if answers.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "there are no answers"));
         }
-        for given in answers {
-            let pause = pauses.iter().find(|pause| pause.id == given.pause);
-            let pause =
-                pause.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("{} does not wait", given.pause)))?;
-            if let Some(why) = pause.differs(given.shown) {
-                return Err(Error::new(ErrorKind::Invalid, why));
-            }
-            let fits = given.answer.fits(&pause.ask);
-            fits.map_err(|error| Error::new(ErrorKind::Invalid, format!("{}: {error}", given.pause)))?;
-        }
-        for given in answers {
+        let posted = self.journal().posted(&info.log, PostNo(0)).await.map_err(told::of_journal)?;
+        let posted = posted.into_iter().filter_map(|it| match it.post {
+            Post::Answer { pause, answer, shown } => Some(Answered { pause, answer, shown }),
+            _ => None,
+        });
+        let posted: Vec<_> = posted.collect();
+        resuming::fit(&pauses, &posted, answers)?;
+        let is_heard = |it: &&Answered| {
+            pauses.iter().any(|pause| pause.id == it.pause && resuming::heard(&posted, pause).is_some())
+        };
+        for given in answers.iter().filter(|it| !is_heard(it)) {
             let (pause, answer, shown) = (given.pause.clone(), given.answer.clone(), given.shown);
             self.post(&info.log, Post::Answer { pause, answer, shown }).await?;
         }

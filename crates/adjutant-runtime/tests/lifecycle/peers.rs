@@ -404,6 +404,16 @@ async fn agents_that_hand_over_are_one_task_when_they_are_asked_over_a2a() {
     let alice = started(&*backend, agent("alice", robert(&duo, &tokens), json!({}))).await;
     // The first one says nothing: what is heard is the answer of the second one.
     has(&prompt(&alice, "ask robert transfer_to_back").await, "I heard: I heard: ");
+    // Nor has the task ended when the first one has: a stream of it goes on.
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "transfer_to_back"}]});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}});
+    let token = tokens.lock().expect("not poisoned").clone().expect("it has one");
+    let url = format!("{}/a2a?A2A-Version=1.0", robert(&duo, &tokens)[0]["a2a"].as_str().expect("a text"));
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+    let answer = client.post(url).bearer_auth(token).json(&body).send().await.expect("it answers");
+    let told = answer.text().await.expect("it is told");
+    let (heard, ends) = (told.rfind("artifactUpdate").expect(&told), told.matches("TASK_STATE_COMPLETED").count());
+    assert!(ends == 1 && told.find("TASK_STATE_COMPLETED") > Some(heard), "{told}");
     backend.destroy().await.expect("all goes");
 }
 

@@ -151,7 +151,7 @@ async fn waits_and_goes_on(way: &Way) {
     refused(way.prompt("pause", "Hello.").await, ErrorKind::Conflict);
     let resume = |given: Vec<Answered>| way.prompter.resume(ResumeRequest::new(given).session(&*session));
     let nobody = Answered { pause: PauseId("nobody".into()), ..waits.pause.approve() };
-    refused(resume(vec![nobody]).await, ErrorKind::Invalid);
+    refused(resume(vec![nobody]).await, ErrorKind::Conflict);
     refused(resume(vec![waits.pause.answer(5)]).await, ErrorKind::Invalid);
     let events = all(resume(vec![waits.pause.deny("no")]).await.expect("it goes on")).await;
     assert!(matches!(end(&events).0, Outcome::Finished { .. }));

@@ -74,14 +74,14 @@ async fn run_that_waits_refuses_prompts_and_wrong_answers(over: Over) {
     assert_eq!(kind(stage.prompt("talk", "And now?").await), ErrorKind::Conflict);
     assert_eq!(kind_of(stage.stream("talk", "And now?").await), Some(ErrorKind::Conflict));
     let other = approve(PauseId("nothing".into()));
-    assert_eq!(kind_of(stage.prompter.resume(other).await), Some(ErrorKind::Invalid));
+    assert_eq!(kind_of(stage.prompter.resume(other).await), Some(ErrorKind::Conflict));
     assert_eq!(
         kind_of(stage.prompter.resume(ResumeRequest::new(Vec::new()).session("talk")).await),
         Some(ErrorKind::Invalid)
     );
     let mut other = (*pause).clone();
     other.call.iter_mut().for_each(|call| call.args = json!({"what": "a harmless one"}).to_string().into());
-    assert_eq!(kind_of(stage.prompter.resume(approve_shown(&other)).await), Some(ErrorKind::Invalid));
+    assert_eq!(kind_of(stage.prompter.resume(approve_shown(&other)).await), Some(ErrorKind::Conflict));
     let events = stage::all(stage.prompter.resume(approve_shown(&pause)).await.expect("nothing was lost")).await;
     assert_eq!(events.last().map(stage::name).as_deref(), Some("run_finished"));
 }

@@ -142,19 +142,44 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
         let waits = stage.get(of, "/pauses?session=ask").await;
         let pause = &waits["pauses"][0];
         let (id, shown) = (&pause["id"], &pause["digest"]);
-        let answer = |id: &Value, shown: &Value| {
-            let answer = json!({"answer": "approve", "args": r#"{"what":"that"}"#});
-            json!({"control": "answer", "answers": [{"pause": id, "answer": answer, "shown": shown}]})
+        let control = |answers: Value| json!({"control": "answer", "answers": answers});
+        let with = |args: &str| json!({"pause": id, "answer": {"answer": "approve", "args": args}, "shown": shown});
+        let that = || with(r#"{"what":"that"}"#);
+        let other = |field: &str, value: Value| {
+            let mut other = that();
+            other[field] = value;
+            json!([other])
         };
-        let other = "0".repeat(64);
-        for wrong in [answer(&json!("nobody"), shown), answer(id, &json!(other))] {
-            assert_eq!(stage.post(of, "/control?session=ask", wrong).await.0, 400, "{of}");
+        for (status, wrong) in [
+            (409, other("pause", json!("nobody"))),
+            (409, other("shown", json!("0".repeat(64)))),
+            (400, other("answer", json!({"answer": "give", "value": 5}))),
+            (400, json!([with("{")])),
+            (400, json!([with(r#"["that"]"#)])),
+            (400, json!([that(), that()])),
+        ] {
+            let (told, why) = stage.post(of, "/control?session=ask", control(wrong.clone())).await;
+            assert_eq!(told, status, "{of} {wrong}: {why}");
         }
-        assert_eq!(stage.post(of, "/control?session=ask", answer(id, shown)).await.0, 202, "{of}");
+        assert_eq!(stage.post(of, "/control?session=ask", control(json!([that()]))).await.0, 202, "{of}");
+        if of == "store" {
+            // The first answer waits to be heard: it may be said again, and not otherwise.
+            for (status, said) in
+                [(202, json!([that()])), (409, other("answer", json!({"answer": "deny", "reason": "no"})))]
+            {
+                assert_eq!(stage.post(of, "/control?session=ask", control(said.clone())).await.0, status, "{said}");
+            }
+            assert_eq!(stage.stored.posted(&"ask".into(), Default::default()).await.expect("it is there").len(), 1);
+        }
     }
     stage.ended("live", "ask", 0).await;
     assert_eq!(said(&stage, "live", "ask").await, ["Delete it.", "that is deleted", "Done."]);
     stage.worker.session("ask".into()).resume(Vec::new()).await.expect("the answer was posted");
+    for of in BOTH {
+        let stale = json!([{"pause": "main/c1_0_0", "answer": {"answer": "approve"}}]);
+        let told = stage.post(of, "/control?session=ask", json!({"control": "answer", "answers": stale})).await;
+        assert_eq!(told.0, 409, "{of}: {}", told.1);
+    }
     assert_eq!(said(&stage, "store", "ask").await, ["Delete it.", "that is deleted", "Done."]);
     let prompt = json!({"control": "prompt", "text": "Anybody?"});
     assert_eq!(stage.post("store", "/control?session=new", prompt.clone()).await.0, 202);
@@ -176,6 +201,7 @@ async fn files_are_put_back_unless_somebody_else_changed_them() {
     let model = ScriptedModel::new([written, Script::new().text("Written.")]);
     let editor = Agent::new(model).toolbox(Edits::new(&files).undo(undo).toolbox()).journal(stage.stored.clone());
     let undone = async || stage.post("store", "/undo?session=edit", json!({})).await;
+    assert_eq!(stage.post("store", "/undo?session=edit", json!([])).await.0, 400);
     editor.session("edit".into()).run("Write a note.").await.expect("it ends");
     // Nobody works in the session any more.
     drop(editor);

@@ -62,6 +62,7 @@ async fn requests_are_refused_that_are_not_from_the_page_or_without_its_keys() {
         ("POST", "/v1/session", WrongToken, None, 401),
         ("POST", CONTROL, Nothing, Some(("x-adjutant", "1")), 401),
         ("POST", CONTROL, Cookie, None, 403),
+        ("POST", CONTROL, Cookie, Some(("x-adjutant", "0")), 403),
         ("POST", CONTROL, Cookie, Some(("x-adjutant", "1")), 202),
         ("POST", CONTROL, Token, None, 202),
         ("DELETE", "/v1/agents/store/sessions?session=none", Cookie, None, 403),

@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    Edits, Must, PlannedEdit,
+    Edits, KnownFiles, Must, PlannedEdit,
     patch::{self, FilePatch, Patch},
     replace::replace,
     text::Text,
 };
 use crate::{
-    Files,
     change::{Change, Present},
     files::{show, work},
 };
@@ -75,7 +74,7 @@ trait Planned: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &str;
     const TITLE: &str;
 
-    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError>;
+    fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError>;
 }
 
 struct EditTool<A> {
@@ -114,7 +113,7 @@ impl Planned for WriteFile {
     const NAME: &str = "write_file";
     const TITLE: &str = "Write a file";
 
-    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
+    fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, Must::BeRead)?;
         let known = before.as_ref().and_then(|before| Text::read(&before.bytes));
         let after =
@@ -129,7 +128,7 @@ impl Planned for EditFile {
     const NAME: &str = "edit_file";
     const TITLE: &str = "Edit a file";
 
-    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
+    fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, Must::BeRead)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
@@ -147,7 +146,7 @@ impl Planned for ApplyPatch {
     const NAME: &str = "apply_patch";
     const TITLE: &str = "Apply a patch";
 
-    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
+    fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let failed = |why: String| ToolError::failed(format!("no file was changed: {why}"));
         let patch = Patch::read(&self.patch).map_err(failed)?;
         let mut changes: Vec<Change> = Vec::new();
@@ -187,7 +186,7 @@ impl Planned for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete a file";
 
-    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
+    fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, Must::BeAsRead)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
@@ -199,7 +198,7 @@ impl Planned for MoveFile {
     const NAME: &str = "move_file";
     const TITLE: &str = "Move a file";
 
-    fn plan(self, files: &Files) -> Result<PlannedEdit, ToolError> {
+    fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.from, Must::BeAsRead)?;
         let (from, to) = (show::quoted(&self.from), show::quoted(&self.to));
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {from}"))) };
@@ -211,7 +210,7 @@ impl Planned for MoveFile {
 
 /// The new place first: whatever comes in between, the text is there at least once.
 fn moved(
-    files: &Files,
+    files: &KnownFiles,
     (path, before): (std::path::PathBuf, Present),
     to: &str,
     after: Option<Vec<u8>>,

@@ -12,7 +12,7 @@ use super::MAX_FILE;
 use super::{
     part::FileExcerpt,
     root::{PathTarget, Root},
-    seen::Seen,
+    seen::{Seen, tell},
     show, utf16, work,
 };
 use crate::digest::Digest;
@@ -73,11 +73,13 @@ fn read(root: &Root, seen: &Seen, args: &Args, stop: &Cancel) -> Result<CallResu
             let excerpt = FileExcerpt::new(&args.path, size, first, last);
             // Before it is shown: what is changed in between is noticed when it is edited.
             let bytes = small(&mut file, size);
-            let shown = match bytes.as_deref().and_then(utf16::of_file) {
+            let mut shown = match bytes.as_deref().and_then(utf16::of_file) {
                 Some(text) => excerpt.take(text.as_bytes(), stop)?,
                 None => excerpt.take(file, stop)?,
             };
-            seen.note(opened.path, bytes.map(|bytes| Digest::of(&bytes)));
+            let digest = bytes.map(|bytes| Digest::of(&bytes));
+            tell(&mut shown, [(&*opened.path, digest.clone())].into_iter());
+            seen.note(opened.path, digest);
             Ok(shown)
         }
         PathTarget::Dir(_) => {

@@ -1,4 +1,6 @@
 //! The files that were read, as they were then: so that nobody writes over what he does not know.
+//!
+//! This process remembers them; what another one read is known from the results in the conversation.
 
 use std::{
     collections::BTreeMap,
@@ -6,9 +8,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use adjutant_llm::{CallResult, Entry};
+use adjutant_tool::Conversation;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
 use crate::digest::Digest;
 
-/// The largest number of files that are remembered; with one more, all must be read again.
+/// Where the details of a result tell of files as a call saw or left them: an object of paths from the root to digests.
+const DIGESTS: &str = "digests";
+/// The largest number of files that are remembered; with one more, the conversation alone knows what was read.
 const MAX_SEEN: usize = 10_000;
 
 /// The digests of files, by their path from the root.
@@ -34,4 +43,24 @@ impl Seen {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Digest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Puts into the details of a result how its call saw or left files; none for one that is not there any more.
+pub(crate) fn tell<'a>(result: &mut CallResult, files: impl Iterator<Item = (&'a Path, Option<Digest>)>) {
+    let digests = files.map(|(path, digest)| (path.to_string_lossy().into_owned(), json!(digest)));
+    result.details[DIGESTS] = Value::Object(digests.collect());
+}
+
+/// The file as it was when a call of this conversation saw or left it last.
+pub(crate) fn told(conversation: &Conversation, path: &Path) -> Option<Digest> {
+    let path = path.to_string_lossy();
+    let told = |result: &CallResult| result.details.get(DIGESTS)?.get(&*path).cloned();
+    let newest = conversation.so_far.iter().rev().find_map(|result| told(result));
+    let earlier = || {
+        conversation.history.iter().rev().find_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => turn.results().iter().rev().find_map(|result| told(result)),
+            _ => None,
+        })
+    };
+    Digest::deserialize(newest.or_else(earlier)?).ok()
 }

@@ -1,8 +1,7 @@
 //! The tool `recall`: reads the result of an earlier call from the history, a page at a time.
 
-use adjutant_core::Conversation;
 use adjutant_llm::{CallId, CallResult};
-use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
+use adjutant_tool::{CallContext, Conversation, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

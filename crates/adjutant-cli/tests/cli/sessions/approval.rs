@@ -1,7 +1,9 @@
 //! A run waits for approval, its process ends, and another one goes on.
 
+use std::fs;
+
 use adjutant::llm::{Gate, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Desk, lists};
 use crate::command::{says, serve};
@@ -43,7 +45,7 @@ fn run_is_done_when_its_call_is_approved_by_another_process() {
             "{resumed:#?}"
         );
         assert!(server.requests()[1].body.windows(9).any(|it| it == b"notes.txt"));
-        let closed = "error: no run of the session is open: s\nhint: adjutant run --session s PROMPT\n";
+        let closed = "error: no run of the session is open, and nothing was posted to it: s\nhint: adjutant run --session s PROMPT\n";
         desk.ask(&server, &["resume", "s", "--approve"]).check(2, "", closed);
     }
 }
@@ -136,5 +138,49 @@ fn waiting_run_ends_when_someone_stops_it() {
         desk.see(&["sessions", "stop", "s"]).check(0, "", told);
         desk.ask(&server, &["resume", "s", "-q"]).check(130, "", "");
         desk.ask(&server, &["run", "Once more!", "--session", "s", "-q"]).check(0, "Again.\n", "");
+    }
+}
+
+#[test]
+fn edit_is_done_by_another_process_if_its_file_is_as_it_was_read() {
+    let read = || ("read_file", json!({"path": "notes.txt"}));
+    let edit = || ("edit_file", json!({"path": "notes.txt", "old_text": "stand", "new_text": "fly"}));
+    let write = || ("write_file", json!({"path": "notes.txt", "content": "Herons nest.\n"}));
+    let delete = || ("delete_file", json!({"path": "notes.txt"}));
+    let (old, flies, nests, changed) =
+        ("Herons stand.\n", "Herons fly.\n", "Herons nest.\n", "Herons stand. They wait.\n");
+    let (again, first) = ("was changed since it was read; read it again", "is there and was not read; read it first");
+    // (the calls of each turn until one waits, what others write meanwhile, what is there then, what the model is told)
+    let table = [
+        ("an earlier turn", vec![vec![read()], vec![edit()]], None, flies, "is changed"),
+        ("the same turn", vec![vec![read(), edit()]], None, flies, "is changed"),
+        ("written anew", vec![vec![read()], vec![write()], vec![write()]], None, nests, "nothing is to be changed"),
+        ("changed", vec![vec![read()], vec![edit()]], Some(changed), changed, again),
+        ("changed, to be deleted", vec![vec![read()], vec![delete()]], Some(changed), changed, again),
+        ("put back", vec![vec![read()], vec![write()], vec![write()]], Some(old), old, again),
+        ("never read", vec![vec![edit()]], None, old, first),
+    ];
+    for desk in Desk::each() {
+        let file = desk.path("work/notes.txt");
+        for (case, asked, meanwhile, expect, told) in &table {
+            fs::write(&file, old).expect("the file can be written");
+            let turn = |calls: &Vec<(&str, Value)>| {
+                calls.iter().fold(says("So."), |it, (tool, args)| it.call(*tool, args.clone()))
+            };
+            let server = serve(asked.iter().map(turn).chain([says("Done.")]));
+            let mut seen = desk.ask(&server, &["run", "Edit!", "--session", case, "-q"]);
+            while server.request_count() < asked.len() {
+                seen = desk.ask(&server, &["resume", case, "--approve", "-q"]);
+            }
+            assert_eq!(seen.code, Some(5), "{case}: {seen:#?}");
+            if let Some(text) = meanwhile {
+                fs::write(&file, text).expect("the file can be written");
+            }
+            let done = desk.ask(&server, &["resume", case, "--approve", "-q"]);
+            assert_eq!((done.code, done.stdout.as_str()), (Some(0), "Done.\n"), "{case}: {done:#?}");
+            assert_eq!(fs::read_to_string(&file).expect("it is there"), *expect, "{case}");
+            let body = String::from_utf8_lossy(&server.requests()[asked.len()].body).into_owned();
+            assert!(body.contains(told), "{case}: {body}");
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! A process is killed in the middle of a reply.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read},
     process::Child,
 };
 
-use adjutant::llm::Gate;
+use adjutant::llm::{Gate, Script};
 use adjutant_testing::Loopback;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Desk;
 use crate::command::{says, serve};
@@ -41,6 +42,30 @@ fn run_is_finished_when_it_is_resumed_after_a_kill() {
         assert!(shown.contains(" void      adjutant: So far so go"), "{shown}");
         assert!(shown.contains(" reply     adjutant: All is well."), "{shown}");
         desk.out(&["sessions", "verify", "s"]);
+        gate.open();
+    }
+}
+
+#[test]
+fn file_that_was_read_before_a_kill_is_edited_after_it_and_in_a_fork() {
+    for desk in Desk::each() {
+        let gate = Gate::default();
+        let read = Script::new().call("read_file", json!({"path": "notes.txt"}));
+        let edit =
+            || Script::new().call("edit_file", json!({"path": "notes.txt", "old_text": "stand", "new_text": "fly"}));
+        let stands = says("So far so good, so far").delta_chars(6).wait_at(2, &gate);
+        let server = serve([read, stands, edit(), says("Done."), edit(), says("Done.")]);
+        kill(&desk, &server);
+        desk.out(&["sessions", "fork", "s", "fork"]);
+        for session in ["s", "fork"] {
+            fs::write(desk.path("work/notes.txt"), "Herons stand.\n").expect("the file can be written");
+            desk.ask(&server, &["resume", session, "--mode", "edits", "-q"]).check(0, "Done.\n", "");
+            assert_eq!(
+                fs::read_to_string(desk.path("work/notes.txt")).expect("it is there"),
+                "Herons fly.\n",
+                "{session}"
+            );
+        }
         gate.open();
     }
 }

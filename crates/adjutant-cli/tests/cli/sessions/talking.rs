@@ -52,6 +52,28 @@ fn message_waits_when_nobody_works_in_the_session() {
 }
 
 #[test]
+fn run_begins_on_what_was_posted_when_the_session_is_resumed() {
+    for desk in Desk::each() {
+        let server = serve([says("One."), says("Two."), says("Three.")]);
+        desk.ask(&server, &["run", "1?", "--session", "s", "-q"]).check(0, "One.\n", "");
+        let post: &[&[&str]] = &[&["sessions", "tell", "s", "And 2?"], &["fleet", "post", "s", "And 3?"]];
+        for (at, (post, said)) in post.iter().zip(["Two.\n", "Three.\n"]).enumerate() {
+            let posted = desk.see(post);
+            // Files of JSON lines have no workers.
+            if posted.code != Some(0) {
+                assert!(at == 1 && !desk.store.ends_with(".db"), "{posted:#?}");
+                continue;
+            }
+            desk.ask(&server, &["resume", "s", "-q"]).check(0, said, "");
+            let body = String::from_utf8_lossy(&server.requests()[at + 1].body).into_owned();
+            assert!(body.contains(post[3]), "{body}");
+        }
+        let closed = "error: no run of the session is open, and nothing was posted to it: s\nhint: adjutant run --session s PROMPT\n";
+        desk.ask(&server, &["resume", "s", "-q"]).check(2, "", closed);
+    }
+}
+
+#[test]
 fn session_is_followed_when_it_is_at_work() {
     for desk in Desk::each() {
         let gate = Gate::default();

@@ -9,6 +9,8 @@ use adjutant_llm::{CallId, CallResult, Entry, Transcript};
 pub struct Conversation {
     /// Everything that was said before the turn of the call, oldest first.
     pub history: Transcript,
+    /// The results of the call's own turn that were there when this process went on with it, in the order of their calls.
+    pub so_far: Arc<[Arc<CallResult>]>,
 }
 
 impl Conversation {
