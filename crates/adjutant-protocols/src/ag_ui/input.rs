@@ -9,12 +9,16 @@ use adjutant_tool::AskKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{answer, error::Error, wish::PageWish};
+use crate::{
+    answer,
+    error::Error,
+    wish::{self, PageWish},
+};
 
 /// A request to run an agent.
 ///
-/// The agent's log is what was said: of the messages, those after the last one of the agent are the prompt, and results of
-/// calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
+/// The agent's log is what was said: of the messages, those after the last one of the agent are the prompt, as far as none of
+/// their ids was heard, and results of calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -58,15 +62,16 @@ impl RunAgentInput {
     /// `Invalid` and `Stale` as for [`wish`](RunAgentInput::wish); `Agent` if the session cannot be read or does not begin.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
-        self.wish(&agent.log().pauses())?.begin(agent)
+        let heard = wish::heard(agent);
+        self.wish(&agent.log().pauses(), |id| heard.contains(id))?.begin(agent)
     }
 
-    /// What is asked for, where these pauses wait.
+    /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
     ///
     /// # Errors
-    /// `Invalid` if it holds neither a message of the user nor an answer, or an answer that does not fit; `Stale` if what
-    /// it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<PageWish, Error> {
+    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or beside answers a
+    /// message that was not heard; `Stale` if what it answers does not wait, or not as it was shown.
+    pub fn wish(&self, pauses: &[Arc<Pause>], is_heard: impl Fn(&str) -> bool) -> Result<PageWish, Error> {
         let mut answers: Vec<Answered> = Vec::new();
         for entry in &self.resume {
             let pause = answer::named(pauses, &entry.interrupt_id)?;
@@ -88,16 +93,12 @@ impl RunAgentInput {
                 answers.push(answer::given(pause, &message["content"])?);
             }
         }
-        if !answers.is_empty() {
-            return Ok(PageWish::Answers(answers));
+        let said: Vec<&Value> = new.into_iter().rev().filter(|it| it["role"] == "user").collect();
+        if answers.is_empty() {
+            return wish::prompt(&said, is_heard, user);
         }
-        let said =
-            new.iter().rev().filter(|it| it["role"] == "user").map(|it| user(it)).collect::<Result<Vec<_>, _>>()?;
-        if said.is_empty() {
-            Err(Error::invalid("neither a message nor an answer"))
-        } else {
-            Ok(PageWish::Prompt(said))
-        }
+        wish::alone(&said, is_heard)?;
+        Ok(PageWish::Answers(answers))
     }
 }
 

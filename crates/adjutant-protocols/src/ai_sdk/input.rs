@@ -9,7 +9,11 @@ use adjutant_tool::{Answer, AskKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{answer, error::Error, wish::PageWish};
+use crate::{
+    answer,
+    error::Error,
+    wish::{self, PageWish},
+};
 
 /// A request of `useChat`.
 ///
@@ -59,15 +63,17 @@ impl ChatRequest {
     /// `Invalid` and `Stale` as for [`wish`](ChatRequest::wish); `Agent` if the session cannot be read or does not begin.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
-        self.wish(&agent.log().pauses())?.begin(agent)
+        let heard = wish::heard(agent);
+        self.wish(&agent.log().pauses(), |id| heard.contains(id))?.begin(agent)
     }
 
-    /// What is asked for, where these pauses wait.
+    /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
     ///
     /// # Errors
-    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or wants an answer
-    /// to be made again; `Stale` if what it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<PageWish, Error> {
+    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, beside answers a
+    /// message that was not heard, or wants an answer to be made again; `Stale` if what it answers does not wait, or not as
+    /// it was shown.
+    pub fn wish(&self, pauses: &[Arc<Pause>], is_heard: impl Fn(&str) -> bool) -> Result<PageWish, Error> {
         if self.trigger == "regenerate-message" {
             return Err(Error::invalid("an answer is not made again: fork the session before it"));
         }
@@ -81,9 +87,11 @@ impl ChatRequest {
         }
         let last = self.messages.last().ok_or_else(|| Error::invalid("no messages"))?;
         let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if last["role"] == "user" && answers.is_empty() {
-            let content: Vec<Content> = parts.iter().filter_map(content).collect::<Result<_, _>>()?;
-            return Ok(PageWish::Prompt(vec![UserMessage::from(content)]));
+        if last["role"] == "user" {
+            if answers.is_empty() {
+                return wish::prompt(&[last], is_heard, user);
+            }
+            wish::alone(&[last], is_heard)?;
         }
         for part in parts.iter().filter(|_| last["role"] == "assistant") {
             let answer = match part["state"].as_str() {
@@ -138,6 +146,11 @@ fn waits<'a>(pauses: &'a [Arc<Pause>], part: &Value, of: impl Fn(AskKind) -> boo
         let call = pause.call_id();
         call.is_some_and(|call| call.to_string() == shown || format!("{}/{call}", pause.thread) == shown)
     })
+}
+
+fn user(message: &Value) -> Result<UserMessage, Error> {
+    let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    Ok(parts.iter().filter_map(content).collect::<Result<Vec<_>, _>>()?.into())
 }
 
 /// A text or a file of the user; other parts are not for the model.

@@ -367,11 +367,13 @@ struct LookedFor {
     after: Option<u64>,
     #[serde(default)]
     limit: Option<u32>,
+    /// A list of ids, as JSON.
+    #[serde(default)]
+    messages: Option<Arc<str>>,
 }
 
 impl RequestForm for LookedFor {
-    const FORM: &'static str =
-        "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000";
+    const FORM: &'static str = "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000, for `run` &messages=[ID, …] AS JSON";
 }
 
 type LookQuery = Result<Query<LookedFor>, QueryRejection>;
@@ -401,7 +403,11 @@ async fn explain(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
 }
 
 async fn run(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
-    looked(whom, query, |_| Some(Look::Run)).await
+    let look = |query: &LookedFor| match &query.messages {
+        Some(messages) => Some(Look::Heard { messages: serde_json::from_str(messages).ok()? }),
+        None => Some(Look::Run),
+    };
+    looked(whom, query, look).await
 }
 
 async fn request(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {

@@ -465,7 +465,7 @@ pub(super) fn left_behind(session: &str) -> Error {
     Error::new(ErrorKind::Conflict, message)
 }
 
-fn check_prompt(prompt: &str) -> Result<(), Error> {
+pub(super) fn check_prompt(prompt: &str) -> Result<(), Error> {
     if prompt.len() > MAX_PROMPT_BYTES {
         let message = format!("the prompt has {} bytes; it may have {MAX_PROMPT_BYTES}", prompt.len());
         return Err(Error::new(ErrorKind::Full, message));

@@ -1,13 +1,13 @@
 //! Looks into sessions: what their logs tell, no matter who works in them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, Record, ResumeItem, Seq, Sessions, Work};
-use adjutant_llm::{Request, ToolName};
+use adjutant_llm::{Custom, Entry, Request, ToolName};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::{Glances, session, shown_request, told};
+use super::{Glances, MAX_HEARD, PAGE_MARK, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
 /// The largest number of sessions of workers that are told, and of those that are looked at for them.
@@ -43,6 +43,11 @@ pub enum Look {
     },
     /// Where it stands, and where its newest run began.
     Run,
+    /// The same, and which messages of pages it has heard.
+    Heard {
+        /// What their pages call them, at most [`MAX_HEARD`](super::MAX_HEARD).
+        messages: Vec<Arc<str>>,
+    },
     /// What is due among all sessions, and who works; no session is named.
     Fleet,
 }
@@ -60,6 +65,7 @@ impl Look {
                 ("/context", [("after", after.to_string())].into_iter().chain(limit).collect())
             }
             Self::Run => ("/run", Vec::new()),
+            Self::Heard { messages } => ("/run", vec![("messages", json!(messages).to_string())]),
             Self::Fleet => ("/fleet", Vec::new()),
         }
     }
@@ -80,12 +86,19 @@ pub(super) async fn look(
     let log = session::check(name)?;
     let info = sessions.journal().info(&log).await.map_err(told::of_journal)?;
     Ok(match look {
-        Look::Run => {
+        Look::Run | Look::Heard { .. } => {
             let began = began(sessions, &info).await?;
+            let heard = match look {
+                Look::Heard { messages } => Some(heard(sessions, &info, messages).await?),
+                _ => None,
+            };
             let stands = glances.at(sessions, info, &mut 0).await?;
             let mut told = json!({"state": stands.state, "head": stands.records});
             if let Some(began) = began {
                 told["began"] = json!(began);
+            }
+            if let Some(heard) = heard {
+                told["heard"] = json!(heard);
             }
             told
         }
@@ -131,6 +144,31 @@ async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error
         }
         most = most.saturating_mul(4);
     }
+}
+
+/// The messages of these that the log names as heard, each with the record that its run began with.
+async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Result<BTreeMap<Arc<str>, Seq>, Error> {
+    if messages.len() > MAX_HEARD {
+        return Err(Error::new(ErrorKind::Invalid, format!("{MAX_HEARD} messages at most are looked for")));
+    }
+    let mut heard = BTreeMap::new();
+    let mut records = sessions.journal().read(&info.log, Seq(0));
+    while !messages.is_empty()
+        && let Some(stamped) = records.next().await
+    {
+        let stamped = stamped.map_err(told::of_journal)?;
+        let Record::Began { prompts, .. } = &stamped.record else { continue };
+        let marks = prompts.iter().filter_map(|entry| match entry {
+            Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array(),
+            _ => None,
+        });
+        for id in marks.flatten().filter_map(Value::as_str) {
+            if let Some(id) = messages.iter().find(|it| &***it == id) {
+                heard.insert(Arc::clone(id), stamped.seq);
+            }
+        }
+    }
+    Ok(heard)
 }
 
 /// Adds to the tools of a request what they are, as far as they are the same today.

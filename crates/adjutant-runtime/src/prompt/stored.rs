@@ -239,14 +239,14 @@ impl Prompter for StoredPrompter {
     }
 
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
-        if let Control::Prompt { text } = &control {
+        if let Control::Prompt { text, .. } = &control {
             let name = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
             return self.say(name, text).await.map(drop);
         }
         let info = self.info(session).await?;
         let post = match control {
             Control::Steer { text } => live::message(Lane::Steering, &text)?,
-            Control::FollowUp { text } | Control::Prompt { text } => live::message(Lane::FollowUp, &text)?,
+            Control::FollowUp { text } | Control::Prompt { text, .. } => live::message(Lane::FollowUp, &text)?,
             Control::Answer { answers } => return self.answer(&info, &answers).await,
             Control::Stop {} => {
                 let open = self.0.sessions.open_run(&info).await.map_err(told::of_journal)?;

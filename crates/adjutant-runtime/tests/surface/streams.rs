@@ -65,6 +65,13 @@ impl Of {
     }
 }
 
+/// The same request, whose message has an id.
+fn named<'a>(asked: Asked<'a>, id: &str) -> Asked<'a> {
+    let mut body: Value = serde_json::from_str(&asked.body).expect("JSON");
+    body["messages"][0]["id"] = id.into();
+    asked.json(body)
+}
+
 /// The contents of the frames, but for a mark behind the last one.
 fn told(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -135,6 +142,54 @@ async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
         };
         assert_eq!((calls(&answered), calls(&whole)), (0, 1), "{of:?}: {whole:?}");
         assert_eq!(said(&stage, "talk").await, ["Delete it.", "it is deleted", "Done."]);
+    }
+}
+
+#[tokio::test]
+async fn message_is_heard_once_and_what_came_of_it_is_told_to_whoever_sends_it_again() {
+    for of in [Of::AgUi, Of::AiSdk] {
+        let gate = Gate::default();
+        let scripts = [Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")];
+        let stage = stage(Over::Http, scripts).await;
+        let sent = |id: &str| named(of.asks("talk", Ok("Hi.")), id);
+        let first = ask(&stage, sent("u1"));
+        let again = async {
+            gate.reached().await;
+            ask_then(&stage, sent("u1"), || gate.open()).await
+        };
+        let (first, again) = tokio::join!(first, again);
+        assert_eq!((text(&told(&first)), text(&told(&again))), ("One.".into(), "One.".into()), "{of:?}");
+        stage.idle().await;
+        let next = ask(&stage, sent("u2")).await;
+        assert_eq!(text(&told(&next)), "Two.");
+        stage.idle().await;
+        let (one, two) = tokio::join!(ask(&stage, sent("u1")), ask(&stage, sent("u2")));
+        assert_eq!((text(&told(&one)), text(&told(&two))), ("One.".into(), "Two.".into()), "{of:?}");
+        assert_eq!(stage.model.requests().len(), 2, "{of:?}");
+    }
+}
+
+#[tokio::test]
+async fn words_beside_an_answer_are_refused_before_anything_runs() {
+    for of in [Of::AgUi, Of::AiSdk] {
+        let asks = Script::new().call("delete", json!({"what": "it"}));
+        let stage = stage(Over::Http, [asks, Script::new().text("Done.")]).await;
+        let waits = told(&ask(&stage, named(of.asks("talk", Ok("Delete it.")), "u1")).await);
+        let question = of.question(&waits);
+        let answers = |id: &str| {
+            let mut body: Value = serde_json::from_str(&of.asks("talk", Err(question.clone())).body).expect("JSON");
+            let parts = json!([{"type": "text", "text": "No, stop!"}]);
+            body["messages"] = json!([{"role": "user", "id": id, "content": "No, stop!", "parts": parts}]);
+            if of == Of::AiSdk {
+                body["answers"] = json!([{"id": question["approvalId"], "payload": {"approved": true}}]);
+            }
+            Asked::new("POST", of.path()).json(body)
+        };
+        let refused = ask(&stage, answers("u2")).await;
+        assert!(refused.status == 400 && refused.body.contains("words beside an answer"), "{}", refused.body);
+        assert_eq!((stage.model.requests().len(), said(&stage, "talk").await.len()), (1, 1), "{of:?}");
+        // What it holds of before is nothing new.
+        assert_eq!(text(&told(&ask(&stage, answers("u1")).await)), "Done.", "{of:?}");
     }
 }
 
