@@ -32,7 +32,13 @@ pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Paus
 /// The answer that a page gives as JSON: a verdict, a value, a result or an amount, by what is asked.
 pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     let answer = match pause.ask.kind {
-        AskKind::Approval => verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))?,
+        AskKind::Approval => match verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))? {
+            // A rule asks about this very call: its tool can do more than that, and a rule for good is given elsewhere.
+            Answer::Approve { args, .. } if pause.ask.data.get("why").is_some() => {
+                Answer::Approve { args, for_run: false }
+            }
+            verdict => verdict,
+        },
         AskKind::Authorisation => verdict(payload).unwrap_or_else(|| Answer::give(payload.clone())),
         AskKind::External => Answer::Return { result: Arc::new(CallResult::ok(text(payload))) },
         AskKind::Limit => {

@@ -104,6 +104,8 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), of(json!({"message": {"messageId": "m", "parts": []}})), -32602),
         (Some("1.0"), of(message("m", json!({"raw": "eA==", "mediaType": "video/mp4"}), json!({}))), -32005),
         (Some("1.0"), of(message("m", json!({}), json!({}))), -32602),
+        (Some("1.0"), of(message("m", json!({"raw": "not base64", "mediaType": "image/png"}), json!({}))), -32602),
+        (Some("1.0"), of(message("m", json!({"raw": "AAAA", "mediaType": "image/"}), json!({}))), -32602),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "9.c"}))), -32001),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "nothing"}))), -32001),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": id, "contextId": "d"}))), -32602),

@@ -123,8 +123,8 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let no = json!({"id": name(pay), "payload": null});
     let old = json!({"role": "assistant", "parts": []});
     let picture =
-        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA".into() } });
-    let part = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"});
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } });
+    let part = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA=="});
     let shown = |state: &str, call: &str, more: Value| {
         let mut part = json!({"type": "tool-x", "state": state, "toolCallId": call});
         part.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -135,11 +135,21 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let tool = json!({"role": "tool", "toolCallId": "c1_0_1", "content": "here"});
     let invalid = Err(ErrorKind::Invalid);
     let edited = json!({"approved": true, "editedArgs": {"n": 2}});
+    let mut ruled = Pause::clone(pay);
+    ruled.ask.data = json!({"why": "no rule allows it"});
+    let for_run = |pause: &Pause| {
+        let entry =
+            json!({"interruptId": name(pause), "status": "resolved", "payload": {"approved": true, "forRun": true}});
+        ag_ui(json!({"resume": [entry]})).wish(&[Arc::new(pause.clone())], heard)
+    };
     let table = [
         (ag_ui(json!({"messages": [user, old, user]})).wish(&[], heard), text("Go.")),
         (ag_ui(json!({"messages": [user, old]})).wish(&[], heard), invalid.clone()),
         (ag_ui(json!({"messages": [user, old, tool]})).wish(&pauses, heard), answers(locate.answered(given()))),
         (resume(&name(pay), "resolved", edited), answers(pay.answered(Answer::approve_with("{\"n\":2}")))),
+        // For the run is for a tool that always asks; where a rule asks, it is for this call, and never a rule for good.
+        (for_run(pay), answers(pay.answered(Answer::Approve { args: None, for_run: true }))),
+        (for_run(&ruled), answers(ruled.approve())),
         (resume(&name(pay), "resolved", json!({"approved": false, "reason": "dear"})), answers(pay.deny("dear"))),
         (resume(&name(pay), "cancelled", Value::Null), answers(pay.deny("the user cancelled it"))),
         (resume(&name(pay), "resolved", Value::Null), invalid.clone()),
@@ -177,5 +187,35 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     ];
     for (row, (wish, expect)) in table.into_iter().enumerate() {
         assert_eq!(wish.map_err(|error| error.kind()), expect, "row {row}");
+    }
+}
+
+#[test]
+fn file_that_no_provider_could_read_is_refused_by_name() {
+    let pictured = |media: &str, data: &str| {
+        let source = json!({"type": "data", "value": data, "mimeType": media});
+        let message = json!({"role": "user", "content": [{"type": "image", "source": source}]});
+        ag_ui(json!({"messages": [message]})).wish(&[], |_| false)
+    };
+    let filed = |media: &str, url: &str| {
+        let part = json!({"type": "file", "mediaType": media, "url": url});
+        ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[], |_| false)
+    };
+    for (wish, why) in [
+        (pictured("image/png", "AAAA"), ""),
+        (pictured("image/png", "!!!!"), "a part of the type \"image\": its data is not base64"),
+        (pictured("image/png", "AA"), "not base64"),
+        (pictured("image/png", ""), "not base64"),
+        (pictured("image/png\n", "AAAA"), "is no media type"),
+        (pictured("application/pdf", "AAAA"), "none by its `mimeType`"),
+        (filed("image/png", "data:image/png;base64,AAAA"), ""),
+        (filed("image/png", "https://example.org/a.png"), ""),
+        (filed("image/png", "data:image/png;base64,A A="), "a part of the type \"file\": its data is not base64"),
+        (filed("image/png", "DATA:image/png,AAAA"), "a data URL that is not base64"),
+        (filed("picture", "https://example.org/a.png"), "\"picture\" is no media type"),
+        (filed("image/png", ""), "its URL is empty"),
+    ] {
+        let told = wish.map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(told.contains(why) && told.is_empty() == why.is_empty(), "{why}: {told}");
     }
 }

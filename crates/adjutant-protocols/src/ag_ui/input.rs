@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::{Answered, Pause};
-use adjutant_llm::{Audio, Content, Document, Image, Source, UserMessage};
+use adjutant_llm::{Content, Source, UserMessage};
 use adjutant_tool::AskKind;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{
     answer,
     error::Error,
+    file,
     wish::{self, PageWish},
 };
 
@@ -123,11 +124,15 @@ fn part(part: &Value) -> Result<Content, Error> {
         Some("url") => Source::Url { url: value },
         _ => return Err(Error::invalid("a part whose bytes are neither data nor at a URL")),
     };
-    let named = |usual: &str| text(&at["mimeType"]).unwrap_or_else(|| usual.into());
-    match kind {
-        "image" => Ok(Content::Image(Image { media_type: named("image/png"), source })),
-        "audio" => Ok(Content::Audio(Audio { media_type: named("audio/wav"), source })),
-        "document" => Ok(Content::Document(Document { media_type: named("application/pdf"), name: None, source })),
-        other => Err(Error::invalid(format!("a part that no model here takes: {other:?}"))),
+    let (usual, of) = match kind {
+        "image" => ("image/png", "image/"),
+        "audio" => ("audio/wav", "audio/"),
+        "document" => ("application/pdf", ""),
+        other => return Err(Error::invalid(format!("a part that no model here takes: {other:?}"))),
+    };
+    let media_type = at["mimeType"].as_str().unwrap_or(usual);
+    if !media_type.starts_with(of) {
+        return Err(Error::invalid(format!("a part of the type {kind:?} that is none by its `mimeType`")));
     }
+    file::content(&format!("a part of the type {kind:?}"), media_type, None, source)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::Pause;
-use adjutant_llm::{Audio, CallResult, Content, Document, Image, Source, Status, UserMessage};
+use adjutant_llm::{CallResult, Content, Source, Status, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{
     answer,
     error::Error,
+    file,
     wish::{self, PageWish},
 };
 
@@ -159,24 +160,11 @@ fn content(part: &Value) -> Option<Result<Content, Error>> {
     match part["type"].as_str()? {
         "text" => Some(text("text").map(Content::text).ok_or_else(|| Error::invalid("a text without its text"))),
         "file" => Some(match (text("mediaType"), text("url")) {
-            (Some(media_type), Some(url)) => file(media_type, &url, text("filename")),
+            (Some(media_type), Some(url)) => {
+                file::content("a part of the type \"file\"", &media_type, text("filename"), Source::Url { url })
+            }
             _ => Err(Error::invalid("a file without `mediaType` or `url`")),
         }),
         _ => None,
     }
-}
-
-fn file(media_type: Arc<str>, url: &str, name: Option<Arc<str>>) -> Result<Content, Error> {
-    let source = match url.strip_prefix("data:") {
-        None => Source::Url { url: url.into() },
-        Some(rest) => match rest.split_once(";base64,") {
-            Some((_, data)) => Source::Base64 { data: data.into() },
-            None => return Err(Error::invalid("a data URL that is not base64")),
-        },
-    };
-    Ok(match media_type.split('/').next() {
-        Some("image") => Content::Image(Image { media_type, source }),
-        Some("audio") => Content::Audio(Audio { media_type, source }),
-        _ => Content::Document(Document { media_type, name, source }),
-    })
 }

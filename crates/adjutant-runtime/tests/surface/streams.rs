@@ -196,8 +196,8 @@ async fn words_beside_an_answer_are_refused_before_anything_runs() {
 #[tokio::test]
 async fn what_a_page_cannot_ask_for_is_told_to_it() {
     let stage = stage(Over::Http, []).await;
-    let picture = json!([{"type": "image", "source": {"type": "data", "value": "AA", "mimeType": "image/png"}}]);
-    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"}]);
+    let picture = json!([{"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}]);
+    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]);
     let of = |path: &'static str, body: Value| Asked::new("POST", path).json(body);
     for (asked, status, why) in [
         (of("/v1/ag-ui", json!({"threadId": "talk"})), 400, "AG-UI's `RunAgentInput`"),
