@@ -320,7 +320,7 @@ impl Encoder {
 
     fn interrupt(&self, pause: &Pause) -> Value {
         let reason = match pause.ask.kind {
-            AskKind::Approval => "tool_call",
+            AskKind::Approval if pause.call.is_some() => "tool_call",
             AskKind::Question => "input_required",
             _ => "confirmation",
         };

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{EventKind, Pause};
+use adjutant_agent::{Event, EventKind, Outcome, Pause, RunResult};
 use adjutant_llm::UserMessage;
 use adjutant_protocols::{self as protocols, ErrorKind as Wrong, PageWish, ag_ui, ai_sdk};
 use axum::{
@@ -58,6 +58,9 @@ struct Stand {
     head: u64,
     #[serde(default)]
     began: u64,
+    /// True if somebody drives it, or will.
+    #[serde(default)]
+    due: bool,
     #[serde(default)]
     heard: Heard,
 }
@@ -73,7 +76,7 @@ pub(super) async fn ag_ui(whom: Whom, headers: HeaderMap, body: Body) -> Result<
 pub(super) async fn ag_ui_again(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ag_ui::RunAgentInput = read(&headers, body).await?;
     let stand = stand(&whom.prompter, &input.thread_id, Look::Run).await?;
-    let events = again(whom.prompter, &input.thread_id, stand.began).await?;
+    let events = again(whom.prompter, &input.thread_id, &stand).await?;
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
@@ -91,11 +94,23 @@ pub(super) async fn ai_sdk_again(whom: Whom, Path(OfSession { name }): Path<OfSe
         Err(error) if error.kind() == ErrorKind::Missing => return Ok(StatusCode::NO_CONTENT.into_response()),
         stand => stand?,
     };
-    if !matches!(stand.state, SessionState::Working | SessionState::Waiting) {
+    let is_there = match stand.state {
+        SessionState::Working | SessionState::Waiting => true,
+        SessionState::Open => !waiting(&whom.prompter, &name).await?.is_empty(),
+        _ => stand.is_queued(),
+    };
+    if !is_there {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let events = again(whom.prompter, &name, stand.began).await?;
+    let events = again(whom.prompter, &name, &stand).await?;
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &ai_sdk::ChatRequest::new(&*name))))
+}
+
+impl Stand {
+    /// True if a first prompt waits for somebody who begins a run on it.
+    fn is_queued(&self) -> bool {
+        self.began == 0 && self.due
+    }
 }
 
 async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Result<Stand, Error> {
@@ -141,10 +156,9 @@ async fn begin(
             (head, heard) = (stand.head, stand.heard);
             is_free = stand.state != SessionState::Working;
             if is_free {
-                let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
-                pauses.extend(page.pauses.into_iter().map(|waiting| waiting.pause));
+                pauses = waiting(&prompter, session).await?;
                 // Somebody will go on with it, where nobody is asked whether.
-                is_free = stand.state != SessionState::Open || !pauses.is_empty();
+                is_free = stand.state != SessionState::Open || !pauses.is_empty() || !stand.due;
             }
         }
         // A session begins with its first prompt.
@@ -154,7 +168,7 @@ async fn begin(
     let control = match wish(&pauses, &heard) {
         Ok(PageWish::Heard(id)) => {
             let began = heard.get(&id).copied().unwrap_or_default();
-            return again(prompter, session, began).await;
+            return told(prompter, session, began).await;
         }
         _ if !is_free => return Err(at_work()),
         Err(error) => return Err(refused(error)),
@@ -165,8 +179,19 @@ async fn begin(
         Ok(PageWish::Answers(answers)) => Control::Answer { answers },
     };
     when_free(|| prompter.control(Some(session), control.clone())).await?;
-    let events = prompter.attach(Some(session), Some(head)).await?;
-    Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, head))))
+    next(prompter, session, head).await
+}
+
+/// What comes after a record, until a run ends or waits, whoever performs it and whenever.
+async fn next(prompter: Arc<dyn Prompter>, session: &str, after: u64) -> Result<EventStream, Error> {
+    let events = prompter.attach(Some(session), Some(after)).await?;
+    Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, after))))
+}
+
+/// Returns what a session waits for.
+async fn waiting(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Vec<Arc<Pause>>, Error> {
+    let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
+    Ok(page.pauses.into_iter().map(|waiting| waiting.pause).collect())
 }
 
 /// Asks again for a moment: a run keeps its session until shortly after its end was told, and a page may be faster.
@@ -180,24 +205,65 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
     ask().await
 }
 
+/// The newest run of a session from its beginning on, or the one that begins on what waits there.
+async fn again(prompter: Arc<dyn Prompter>, session: &str, stand: &Stand) -> Result<EventStream, Error> {
+    match stand.began {
+        0 if stand.is_queued() => next(prompter, session, stand.head).await,
+        0 => Err(Error::new(ErrorKind::Missing, format!("nothing was said in the session {session:?} yet"))),
+        began => told(prompter, session, began).await,
+    }
+}
+
 /// The run that began with a record, from there on, until it ends or waits. Where it waited before and was answered, it is told
 /// as one.
-async fn again(prompter: Arc<dyn Prompter>, session: &str, began: u64) -> Result<EventStream, Error> {
+async fn told(prompter: Arc<dyn Prompter>, session: &str, began: u64) -> Result<EventStream, Error> {
     let events = prompter.attach(Some(session), Some(began.saturating_sub(1))).await?;
-    let events = stream::unfold(Some((events, None)), |state| async move {
-        let (mut events, mut waits) = state?;
-        loop {
-            match events.next().await {
-                Some(Ok(event)) if event.who.depth == 0 && matches!(event.kind, EventKind::RunPaused { .. }) => {
-                    waits = Some(event);
+    let (session, newest) = (Arc::<str>::from(session), None::<Event>);
+    let events = stream::unfold(Some((events, None, newest)), move |state| {
+        let (prompter, session) = (Arc::clone(&prompter), Arc::clone(&session));
+        async move {
+            let (mut events, mut waits, mut newest) = state?;
+            loop {
+                match events.next().await {
+                    Some(Ok(event)) if event.who.depth == 0 && matches!(event.kind, EventKind::RunPaused { .. }) => {
+                        waits = Some(event);
+                    }
+                    Some(next) => {
+                        newest = next.as_ref().ok().filter(|event| event.who.depth == 0).cloned().or(newest);
+                        return Some((vec![next], Some((events, None, newest))));
+                    }
+                    // Those of a store end here, and are not asked again.
+                    None => {
+                        let last = match waits {
+                            Some(waits) => vec![Ok(waits)],
+                            None => {
+                                unended(&prompter, &session, newest?).await.unwrap_or_else(|error| vec![Err(error)])
+                            }
+                        };
+                        return Some((last, None));
+                    }
                 }
-                Some(next) => return Some((next, Some((events, None)))),
-                // Those of a store end here, and are not asked again.
-                None => return Some((Ok(waits?), None)),
             }
         }
     });
-    Ok(prompt::until_end(Box::pin(events)))
+    Ok(prompt::until_end(Box::pin(events.flat_map(stream::iter))))
+}
+
+/// The end of the events of a run that has none in its log: it waits for a word whether it goes on, or nobody drives it.
+async fn unended(
+    prompter: &Arc<dyn Prompter>,
+    session: &str,
+    newest: Event,
+) -> Result<Vec<Result<Event, Error>>, Error> {
+    let pauses = waiting(prompter, session).await?;
+    if pauses.is_empty() || matches!(newest.kind, EventKind::RunFinished { .. }) {
+        let message = "the run has not ended, and nobody goes on with it; hint: resume or stop it, or fork the session with a prompt";
+        return Err(Error::new(ErrorKind::Conflict, message));
+    }
+    let asked = pauses.iter().map(|pause| EventKind::Paused { pause: Arc::clone(pause) }).collect::<Vec<_>>();
+    let result = RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Paused { pauses }) };
+    let ends = asked.into_iter().chain([EventKind::RunPaused { result: Arc::new(result) }]);
+    Ok(ends.map(|kind| Ok(Event { kind, ..newest.clone() })).collect())
 }
 
 /// The text of messages: the surface takes no other prompt.

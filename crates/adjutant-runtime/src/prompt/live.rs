@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq, Work};
+use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq};
 use adjutant_llm::{Custom, Entry, Model, UserMessage};
 use adjutant_tool::{Answer, ToolSpec};
 use futures_util::{StreamExt, future::BoxFuture};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PAGE_MARK, ResumeRequest, SessionInfo, forking,
+    glance::is_driven,
     local::check_prompt,
     look, session, told,
     work::{RunStream, Wish},
@@ -216,14 +217,6 @@ pub(super) fn after(info: &LogInfo, after: Option<u64>) -> Result<Seq, Error> {
     Ok(after)
 }
 
-/// True if more may be written to a log by whoever performs its run.
-pub(super) fn is_driven(info: &LogInfo) -> bool {
-    match &info.work {
-        Some(work) => *work == Work::Open,
-        None => info.is_owned,
-    }
-}
-
 pub(super) fn message(lane: Lane, text: &str) -> Result<Post, Error> {
     if text.trim().is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "the message is empty"));
@@ -232,7 +225,7 @@ pub(super) fn message(lane: Lane, text: &str) -> Result<Post, Error> {
 }
 
 /// The entry that says what a page calls the messages that stand behind it.
-fn mark(messages: &[Arc<str>]) -> Entry {
+pub(super) fn mark(messages: &[Arc<str>]) -> Entry {
     Entry::Custom(Custom { kind: PAGE_MARK.into(), value: json!({"messageIds": messages}) })
 }
 

@@ -7,7 +7,7 @@ use adjutant_llm::{Custom, Entry, Request, ToolName};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::{Glances, MAX_HEARD, PAGE_MARK, session, shown_request, told};
+use super::{Glances, MAX_HEARD, PAGE_MARK, glance::is_driven, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
 /// The largest number of sessions of workers that are told, and of those that are looked at for them.
@@ -92,8 +92,13 @@ pub(super) async fn look(
                 Look::Heard { messages } => Some(heard(sessions, &info, messages).await?),
                 _ => None,
             };
-            let stands = glances.at(sessions, info, &mut 0).await?;
+            let is_due = is_driven(&info);
+            // Whether a run has ended in a copy is known from its records alone.
+            let stands = glances.at(sessions, info, &mut u64::MAX.clone()).await?;
             let mut told = json!({"state": stands.state, "head": stands.records});
+            if is_due {
+                told["due"] = true.into();
+            }
             if let Some(began) = began {
                 told["began"] = json!(began);
             }
@@ -151,24 +156,43 @@ async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Re
     if messages.len() > MAX_HEARD {
         return Err(Error::new(ErrorKind::Invalid, format!("{MAX_HEARD} messages at most are looked for")));
     }
-    let mut heard = BTreeMap::new();
+    // Of the first agent: the run that is open, or the newest, and marks that came by posts: they count with the words behind.
+    let (mut heard, mut first, mut began, mut is_open) = (BTreeMap::new(), None, Seq(0), false);
+    let (mut marked, mut early) = (Vec::new(), Vec::new());
     let mut records = sessions.journal().read(&info.log, Seq(0));
     while !messages.is_empty()
         && let Some(stamped) = records.next().await
     {
         let stamped = stamped.map_err(told::of_journal)?;
-        let Record::Began { prompts, .. } = &stamped.record else { continue };
-        let marks = prompts.iter().filter_map(|entry| match entry {
-            Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array(),
-            _ => None,
-        });
-        for id in marks.flatten().filter_map(Value::as_str) {
-            if let Some(id) = messages.iter().find(|it| &***it == id) {
-                heard.insert(Arc::clone(id), stamped.seq);
+        if *first.get_or_insert_with(|| stamped.thread.clone()) != stamped.thread {
+            continue;
+        }
+        match &stamped.record {
+            Record::Began { prompts, .. } => {
+                (began, is_open) = (stamped.seq, true);
+                let ids = prompts.iter().flat_map(named).chain(early.drain(..));
+                heard.extend(ids.map(|id| (id, began)));
             }
+            Record::Ended { .. } => is_open = false,
+            Record::Queued { content: Entry::User(_), .. } if is_open => {
+                heard.extend(marked.drain(..).map(|id| (id, began)));
+            }
+            Record::Queued { content: Entry::User(_), .. } => early.append(&mut marked),
+            Record::Queued { content, .. } if named(content).next().is_some() => marked = named(content).collect(),
+            _ => {}
         }
     }
+    heard.retain(|id, _| messages.contains(id));
     Ok(heard)
+}
+
+/// What a page calls the messages behind this entry.
+fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
+    let ids = match entry {
+        Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array(),
+        _ => None,
+    };
+    ids.into_iter().flatten().filter_map(Value::as_str).map(Arc::from)
 }
 
 /// Adds to the tools of a request what they are, as far as they are the same today.

@@ -1,13 +1,19 @@
 //! The streams of other people's pages, as routes: a run goes on whoever follows it, and what waits is answered.
 
+use std::{sync::Arc, time::Duration};
+
+use adjutant_agent::{Durability, MemoryJournal};
 use adjutant_llm::{Gate, Script};
-use adjutant_runtime::prompt::MessagesRequest;
+use adjutant_runtime::{
+    Prompter,
+    prompt::{ForkRequest, Look, MessagesRequest, StoredPrompter},
+};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use crate::{
     raw::{Answer, Asked, ask, ask_then},
-    stage::{Over, Stage, stage},
+    stage::{self, Over, Stage, stage},
 };
 
 /// A protocol: its route, and how a page attaches to what goes on.
@@ -191,6 +197,36 @@ async fn words_beside_an_answer_are_refused_before_anything_runs() {
         // What it holds of before is nothing new.
         assert_eq!(text(&told(&ask(&stage, answers("u1")).await)), "Done.", "{of:?}");
     }
+}
+
+#[tokio::test]
+async fn copy_of_a_run_in_its_middle_is_open_and_told_as_far_as_it_came() {
+    let asks = Script::new().call("delete", json!({"what": "it"}));
+    let journal = MemoryJournal::default();
+    let stage = stage::kept(Over::Http, [asks], journal.clone(), Durability::default()).await;
+    let events = stage::all(stage.stream("talk", "Delete it.").await.expect("it begins")).await;
+    let opened = events.iter().find(|it| stage::name(it) == "turn_started").expect("a turn").seq;
+    let mut fork = ForkRequest::new("copy");
+    fork.at = Some(opened.0);
+    stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
+    let stored: Arc<dyn Prompter> = Arc::new(StoredPrompter::new(Arc::new(journal)));
+    for prompter in [&stage.prompter, &stored] {
+        let stands = prompter.look(Some("copy"), Look::Run).await.expect("it is there");
+        assert_eq!((&stands["state"], stands.get("due")), (&json!("open"), None));
+        let told = timeout(
+            Duration::from_secs(60),
+            stage::all(prompter.attach(Some("copy"), Some(0)).await.expect("it is there")),
+        );
+        assert_eq!(told.await.expect("it ends").last().map(|it| it.seq), Some(opened));
+    }
+    let back = Asked { path: "/v1/ag-ui/connect", ..Of::AgUi.asks("copy", Ok("Never read.")) };
+    let told = told(&ask(&stage, back).await);
+    let end = told.last().expect("an end");
+    assert!(
+        end["type"] == "RUN_ERROR" && end["message"].as_str().is_some_and(|it| it.contains("nobody goes on")),
+        "{end}"
+    );
+    assert_eq!(ask(&stage, Asked::new("GET", "/v1/ai-sdk/copy/stream")).await.status, 204);
 }
 
 #[tokio::test]
