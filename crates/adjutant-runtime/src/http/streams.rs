@@ -154,12 +154,15 @@ async fn begin(
     match stand(&prompter, session, Look::Heard { messages: ids }).await {
         Ok(stand) => {
             (head, heard) = (stand.head, stand.heard);
-            is_free = stand.state != SessionState::Working;
-            if is_free {
-                pauses = waiting(&prompter, session).await?;
-                // Somebody will go on with it, where nobody is asked whether.
-                is_free = stand.state != SessionState::Open || !pauses.is_empty() || !stand.due;
-            }
+            let works = stand.state == SessionState::Working;
+            let asked = || prompter.pauses(PausesRequest::new().session(session));
+            // Whoever asks whether a run goes on that a crash has cut off has its log, and performs nothing.
+            pauses = match if works { asked().await } else { when_free(asked).await } {
+                Err(error) if works && error.kind() == ErrorKind::Conflict => Vec::new(),
+                page => page?.pauses.into_iter().map(|waiting| waiting.pause).collect(),
+            };
+            // Somebody will go on with it, where nobody is asked whether.
+            is_free = !pauses.is_empty() || !(works || stand.state == SessionState::Open && stand.due);
         }
         // A session begins with its first prompt.
         Err(error) if error.kind() == ErrorKind::Missing => {}
