@@ -89,6 +89,10 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
     let (id, go) = (task["id"].as_str().expect("an id"), json!({"text": "Go."}));
     let of = |params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": params}).to_string();
     let on = |method: &str| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": {"id": id}}).to_string();
+    let listed = |state: &str| {
+        let params = json!({"contextId": "c", "status": state});
+        json!({"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": params}).to_string()
+    };
     let table = [
         (Some("1.0"), "{".to_owned(), -32700),
         (Some("1.0"), r#"{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "GetTask"}"#.to_owned(), -32700),
@@ -109,7 +113,11 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "9.c"}))), -32001),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "nothing"}))), -32001),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": id, "contextId": "d"}))), -32602),
-        (Some("1.0"), of(message("m", go, json!({"taskId": id}))), -32004),
+        (Some("1.0"), of(message("m", go.clone(), json!({"taskId": id}))), -32004),
+        (Some("1.0"), of(message("m", go.clone(), json!({"role": "ROLE_AGENT"}))), -32602),
+        (Some("1.0"), of(message("m", go.clone(), json!({"role": "user"}))), -32602),
+        (Some("1.0"), of(message("m", json!({"text": "Go.", "url": "https://example.org"}), json!({}))), -32602),
+        (Some("1.0"), listed("completed"), -32602),
         (Some("1.0"), on("CancelTask"), -32002),
         (Some("1.0"), on("SubscribeToTask"), -32004),
         (Some("1.0"), on("ListTasks"), -32004),

@@ -511,12 +511,7 @@ pub(crate) fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> 
 
 /// Reads the content of a request, as JSON.
 pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media = media.split(';').next().unwrap_or_default().trim();
-    if !media.eq_ignore_ascii_case("application/json") {
-        let message = "the request must be application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorKind::Invalid, message));
-    }
+    check_media(headers)?;
     let bytes = match timeout(BODY_TIMEOUT, collect(body)).await {
         Ok(bytes) => bytes?,
         Err(_) => {
@@ -531,6 +526,16 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap,
     })?;
     T::deserialize(&value)
         .map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error.to_string())).into())
+}
+
+/// A page of somebody else can have a browser send any text, but JSON only with leave.
+pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = "the request must be application/json";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorKind::Invalid, message))
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {
