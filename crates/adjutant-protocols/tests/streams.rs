@@ -135,21 +135,11 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let tool = json!({"role": "tool", "toolCallId": "c1_0_1", "content": "here"});
     let invalid = Err(ErrorKind::Invalid);
     let edited = json!({"approved": true, "editedArgs": {"n": 2}});
-    let mut ruled = Pause::clone(pay);
-    ruled.ask.data = json!({"why": "no rule allows it"});
-    let for_run = |pause: &Pause| {
-        let entry =
-            json!({"interruptId": name(pause), "status": "resolved", "payload": {"approved": true, "forRun": true}});
-        ag_ui(json!({"resume": [entry]})).wish(&[Arc::new(pause.clone())], heard)
-    };
     let table = [
         (ag_ui(json!({"messages": [user, old, user]})).wish(&[], heard), text("Go.")),
         (ag_ui(json!({"messages": [user, old]})).wish(&[], heard), invalid.clone()),
         (ag_ui(json!({"messages": [user, old, tool]})).wish(&pauses, heard), answers(locate.answered(given()))),
         (resume(&name(pay), "resolved", edited), answers(pay.answered(Answer::approve_with("{\"n\":2}")))),
-        // For the run is for a tool that always asks; where a rule asks, it is for this call, and never a rule for good.
-        (for_run(pay), answers(pay.answered(Answer::Approve { args: None, for_run: true }))),
-        (for_run(&ruled), answers(ruled.approve())),
         (resume(&name(pay), "resolved", json!({"approved": false, "reason": "dear"})), answers(pay.deny("dear"))),
         (resume(&name(pay), "cancelled", Value::Null), answers(pay.deny("the user cancelled it"))),
         (resume(&name(pay), "resolved", Value::Null), invalid.clone()),
@@ -217,5 +207,20 @@ fn file_that_no_provider_could_read_is_refused_by_name() {
     ] {
         let told = wish.map_or_else(|error| error.to_string(), |_| String::new());
         assert!(told.contains(why) && told.is_empty() == why.is_empty(), "{why}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn approval_for_the_run_is_for_this_call_alone_where_a_rule_asks() {
+    let (_, pauses) = waiting().await;
+    let mut ruled = Pause::clone(&pauses[0]);
+    ruled.ask.data = json!({"why": "no rule allows it"});
+    for (pause, for_run) in [(Pause::clone(&pauses[0]), true), (ruled, false)] {
+        let answer = json!({
+            "interruptId": format!("{}:{}", pause.digest(), pause.id), "status": "resolved",
+            "payload": {"approved": true, "forRun": true},
+        });
+        let wish = ag_ui(json!({"resume": [answer]})).wish(&[Arc::new(pause.clone())], |_| false).expect("it fits");
+        assert_eq!(wish, PageWish::Answers(vec![pause.answered(Answer::Approve { args: None, for_run })]));
     }
 }

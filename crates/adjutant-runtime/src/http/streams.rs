@@ -49,7 +49,7 @@ const MAX_ID_BYTES: usize = 128;
 static BEGINS: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
 
 /// The messages of a page that were heard, and the record that the run of each began with.
-type Heard = BTreeMap<Arc<str>, u64>;
+type HeardMessages = BTreeMap<Arc<str>, u64>;
 
 /// How a session stands, as [`Look::Run`] and [`Look::Heard`] tell it.
 #[derive(Deserialize)]
@@ -62,12 +62,12 @@ struct Stand {
     #[serde(default)]
     due: bool,
     #[serde(default)]
-    heard: Heard,
+    heard: HeardMessages,
 }
 
 pub(super) async fn ag_ui(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ag_ui::RunAgentInput = read(&headers, body).await?;
-    let wish = |pauses: &[Arc<Pause>], heard: &Heard| input.wish(pauses, |id| heard.contains_key(id));
+    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| input.wish(pauses, |id| heard.contains_key(id));
     let events = begin(whom.prompter, &input.thread_id, &input.messages, wish).await?;
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
@@ -82,7 +82,7 @@ pub(super) async fn ag_ui_again(whom: Whom, headers: HeaderMap, body: Body) -> R
 
 pub(super) async fn ai_sdk(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ai_sdk::ChatRequest = read(&headers, body).await?;
-    let wish = |pauses: &[Arc<Pause>], heard: &Heard| input.wish(pauses, |id| heard.contains_key(id));
+    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| input.wish(pauses, |id| heard.contains_key(id));
     let last = input.messages.last().map(std::slice::from_ref).unwrap_or_default();
     let events = begin(whom.prompter, &input.id, last, wish).await?;
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &input)))
@@ -138,7 +138,7 @@ async fn begin(
     prompter: Arc<dyn Prompter>,
     session: &str,
     messages: &[Value],
-    wish: impl Fn(&[Arc<Pause>], &Heard) -> Result<PageWish, protocols::Error>,
+    wish: impl Fn(&[Arc<Pause>], &HeardMessages) -> Result<PageWish, protocols::Error>,
 ) -> Result<EventStream, Error> {
     let at_work = "a run of the session is at work; hint: follow it, or wait for its end";
     let at_work = || Error::new(ErrorKind::Conflict, at_work);
@@ -150,7 +150,7 @@ async fn begin(
         Some(begins) => Some(begins.lock().await),
         None => None,
     };
-    let (mut head, mut pauses, mut heard, mut is_free) = (0, Vec::new(), Heard::new(), true);
+    let (mut head, mut pauses, mut heard, mut is_free) = (0, Vec::new(), HeardMessages::new(), true);
     match stand(&prompter, session, Look::Heard { messages: ids }).await {
         Ok(stand) => {
             (head, heard) = (stand.head, stand.heard);
