@@ -4,6 +4,8 @@ use std::{collections::HashSet, sync::Arc};
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::Answered;
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+use adjutant_core::Seq;
 use adjutant_llm::{Custom, Entry, UserMessage};
 use serde_json::{Value, json};
 
@@ -13,6 +15,10 @@ use crate::error::Error;
 ///
 /// Shape: `{"messageIds": ["…"]}`.
 const PAGE_MARK: &str = "page";
+
+/// What the names of messages begin with that pages were told of.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+const TOLD: &str = "heard-";
 
 /// What a page asks for with a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,27 +72,40 @@ pub(crate) fn heard(agent: &Agent) -> HashSet<String> {
     ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
 }
 
-/// The prompt that messages of a page are, oldest first, as far as they were not heard: what it calls each, and what is said.
+/// The name of a message of the user that a page was told of, as by steering: what stands in the log at this place.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn told(seq: Seq) -> String {
+    format!("{TOLD}{}", seq.0)
+}
+
+/// What the page calls a message, and whether it was heard, or told to the page.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+fn known<'a>(message: &'a Value, is_heard: impl Fn(&str) -> bool) -> (Option<&'a str>, bool) {
+    let id = message["id"].as_str().filter(|id| !id.is_empty());
+    (id, id.is_some_and(|id| id.starts_with(TOLD) || is_heard(id)))
+}
+
+/// The prompt that messages of a page are, oldest first, as far as they were not heard.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn prompt(
     said: &[&Value],
     is_heard: impl Fn(&str) -> bool,
     read: impl Fn(&Value) -> Result<UserMessage, Error>,
 ) -> Result<PageWish, Error> {
-    let id = |message: &Value| message["id"].as_str().filter(|id| !id.is_empty()).map(Arc::<str>::from);
-    let newest = said.last().ok_or_else(|| Error::invalid("neither a message nor an answer"))?;
-    if let Some(id) = id(newest).filter(|id| is_heard(id)) {
-        return Ok(PageWish::Heard(id));
+    let new = said.iter().map(|it| (*it, known(it, &is_heard))).filter(|(_, (_, is_known))| !is_known);
+    let messages = new.clone().map(|(message, _)| read(message)).collect::<Result<Vec<_>, _>>()?;
+    if messages.is_empty() {
+        let newest = said.iter().rev().filter_map(|it| it["id"].as_str()).find(|id| is_heard(id));
+        let newest = newest.ok_or_else(|| Error::invalid("neither a message nor an answer"))?;
+        return Ok(PageWish::Heard(newest.into()));
     }
-    let new = said.iter().filter(|message| id(message).is_none_or(|id| !is_heard(&id)));
-    let messages = new.clone().map(|message| read(message)).collect::<Result<Vec<_>, _>>()?;
-    Ok(PageWish::Prompt { messages, ids: new.filter_map(|message| id(message)).collect() })
+    Ok(PageWish::Prompt { messages, ids: new.filter_map(|(_, (id, _))| id.map(Arc::from)).collect() })
 }
 
 /// Refuses messages beside answers that were not heard before: nobody would hear them, and they may say the contrary.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn alone(said: &[&Value], is_heard: impl Fn(&str) -> bool) -> Result<(), Error> {
-    if said.iter().all(|message| message["id"].as_str().is_some_and(&is_heard)) {
+    if said.iter().all(|message| known(message, &is_heard).1) {
         return Ok(());
     }
     let why = "words beside an answer are not heard: send one of both; hint: take the message out, and send it when the run has ended";

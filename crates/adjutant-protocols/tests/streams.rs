@@ -154,6 +154,15 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         (ag_ui(json!({"messages": [named("u2")], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
         (ag_ui(json!({"messages": [user], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
         (ag_ui(json!({"messages": [user, old, tool, named("u2")]})).wish(&pauses, heard), invalid.clone()),
+        (
+            ag_ui(json!({"messages": [named("u1"), named("u2"), old], "resume": [denied]})).wish(&pauses, heard),
+            invalid.clone(),
+        ),
+        (ag_ui(json!({"messages": [named("u1"), old, named("heard-9")]})).wish(&[], heard), invalid.clone()),
+        (
+            ag_ui(json!({"messages": [named("u0"), named("u1"), old, named("u2")]})).wish(&[], heard),
+            prompt("Go.".into(), &["u2"]),
+        ),
         (ai_sdk(json!({"messages": [named("u1")]})).wish(&[], heard), Ok(PageWish::Heard("u1".into()))),
         (ai_sdk(json!({"messages": [named("u2")]})).wish(&[], heard), prompt("Go.".into(), &["u2"])),
         (

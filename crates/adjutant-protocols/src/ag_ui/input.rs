@@ -18,8 +18,8 @@ use crate::{
 
 /// A request to run an agent.
 ///
-/// The agent's log is what was said: of the messages, those after the last one of the agent are the prompt, as far as none of
-/// their ids was heard, and results of calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
+/// The agent's log is what was said: of the user's messages, those after the last one of the agent, or after the last one that
+/// was heard, are the prompt, as far as they were not heard; results of calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -94,7 +94,11 @@ impl RunAgentInput {
                 answers.push(answer::given(pause, &message["content"])?);
             }
         }
-        let said: Vec<&Value> = new.into_iter().rev().filter(|it| it["role"] == "user").collect();
+        // Somebody may have written while the agent spoke: what stands behind a message that was heard is new as well.
+        let (many, is_user) = (self.messages.len(), |it: &Value| it["role"] == "user");
+        let was_heard = |it: &Value| is_user(it) && it["id"].as_str().is_some_and(&is_heard);
+        let heard = self.messages.iter().rposition(was_heard).map_or(many, |at| at + 1);
+        let said = self.messages.iter().skip(heard.min(many - new.len())).filter(|it| is_user(it)).collect::<Vec<_>>();
         if answers.is_empty() {
             return wish::prompt(&said, is_heard, user);
         }

@@ -119,17 +119,15 @@ async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Resul
         .map_err(|error| Error::new(ErrorKind::Connection, "the agent told nothing of its run").with_source(error))
 }
 
-/// What a page calls the messages of the user behind the newest one of the agent, oldest first.
+/// What a page calls the newest messages of the user.
 fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
-    let new = messages.iter().rev().take_while(|it| it["role"] != "assistant").filter(|it| it["role"] == "user");
-    let mut ids: Vec<Arc<str>> = new.filter_map(|it| it["id"].as_str().map(Arc::from)).collect();
-    if ids.len() > MAX_HEARD || ids.iter().any(|id| id.len() > MAX_ID_BYTES) {
-        let message =
-            format!("a request has {MAX_HEARD} new messages at most, each with an id of {MAX_ID_BYTES} bytes at most");
+    let said = messages.iter().rev().filter(|it| it["role"] == "user");
+    let ids: Vec<&str> = said.filter_map(|it| it["id"].as_str()).take(MAX_HEARD).collect();
+    if ids.iter().any(|id| id.len() > MAX_ID_BYTES) {
+        let message = format!("the id of a message has {MAX_ID_BYTES} bytes at most");
         return Err(Error::new(ErrorKind::Invalid, message));
     }
-    ids.reverse();
-    Ok(ids)
+    Ok(ids.into_iter().map(Arc::from).collect())
 }
 
 /// Begins a run, or answers the one that waits; its events until it ends or waits, whoever performs it. A message that was
