@@ -52,6 +52,18 @@ pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     Ok(pause.answered(answer))
 }
 
+/// Refuses two answers to one pause: only one of them would count, and the other may say the contrary.
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn once(answers: &[Answered]) -> Result<(), Error> {
+    let mut rest = answers.iter();
+    while let Some(answer) = rest.next() {
+        if rest.clone().any(|other| other.pause == answer.pause) {
+            return Err(Error::invalid(format!("{} is answered twice", answer.pause)));
+        }
+    }
+    Ok(())
+}
+
 /// Nothing is given, or a permission is not.
 pub(crate) fn declined(pause: &Pause, reason: &str) -> Answered {
     pause.answered(match pause.ask.kind {

@@ -1,15 +1,19 @@
 //! What a page asks for with a request: to run on a prompt, or to go on with answers. A message is heard once.
 
-use std::{collections::HashSet, sync::Arc};
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::Answered;
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 use adjutant_core::Seq;
 use adjutant_llm::{Custom, Entry, UserMessage};
-use serde_json::{Value, json};
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+use serde_json::Value;
+use serde_json::json;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// The kind of the entry of a prompt that says what its page calls the messages, in the log of whoever performs its runs.
 ///
@@ -53,7 +57,8 @@ impl PageWish {
             }
             Self::Answers(answers) => agent.resume(answers),
             Self::Heard(id) => {
-                return Err(Error::stale(format!("the message {id:?} was heard before; hint: see what came of it")));
+                let message = format!("the message {id:?} was heard before; hint: see what came of it");
+                return Err(Error::new(ErrorKind::Stale, message));
             }
         };
         builder.stream().map_err(Error::agent)

@@ -176,7 +176,13 @@ async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_beg
     let answer = json!({"pause": pause, "answer": {"approved": true, "editedArgs": {"amount": 3}}});
     let both = json!({"taskId": id, "parts": [{"data": answer}, {"text": "No, stop."}]});
     let blank = (json!({"text": "  "}), of.clone());
-    for (part, more) in [(json!({"data": {"maybe": true}}), of.clone()), blank, (json!({}), both)] {
+    let file = json!({"taskId": id, "parts": [{"data": answer}, {"raw": "AAAA", "mediaType": "image/png"}]});
+    let nameless = json!({"taskId": id, "parts": [{"data": answer}, {"data": {"approved": false}}]});
+    let twice = json!({"taskId": id, "parts": [{"data": answer}, {"data": {"pause": pause, "answer": null}}]});
+    let none = json!({"data": {"maybe": true}});
+    for (part, more) in
+        [(none, of.clone()), blank, (json!({}), both), (json!({}), file), (json!({}), nameless), (json!({}), twice)]
+    {
         assert_eq!(send(&later, message("m4", part.clone(), more)).await, Err(-32602), "{part}");
     }
     let told = followed(&later, "SendStreamingMessage", message("m5", json!({"data": answer}), of)).await;

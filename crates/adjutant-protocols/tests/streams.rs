@@ -152,6 +152,8 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         (ag_ui(json!({"messages": [named("u1"), named("u2")]})).wish(&[], heard), prompt("Go.".into(), &["u2"])),
         (ag_ui(json!({"messages": [named("u1")], "resume": [denied]})).wish(&pauses, heard), answers(pay.deny("no"))),
         (ag_ui(json!({"messages": [named("u2")], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"resume": [denied, denied]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [old], "answers": [no, no]})).wish(&pauses, heard), invalid.clone()),
         (ag_ui(json!({"messages": [user], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
         (ag_ui(json!({"messages": [user, old, tool, named("u2")]})).wish(&pauses, heard), invalid.clone()),
         (

@@ -30,6 +30,8 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "http")]
+pub(crate) use self::following::asks;
 pub(crate) use self::{
     call::Calls,
     following::{follow, until_end},

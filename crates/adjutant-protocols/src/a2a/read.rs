@@ -47,11 +47,18 @@ pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<An
         }))
     };
     let answers = message.parts.iter().filter_map(named).collect::<Result<Vec<_>, _>>()?;
+    answer::once(&answers)?;
     let texts: Vec<&str> = message.parts.iter().filter_map(|part| part.text.as_deref()).collect();
     let said = texts.join("\n");
     let said = said.trim();
-    let is_data = message.parts.iter().any(|part| part.data.is_some());
-    if is_data && !said.is_empty() {
+    let data = message.parts.iter().filter(|part| part.data.is_some()).count();
+    if message.parts.iter().any(|part| part.raw.is_some() || part.url.is_some()) {
+        return Err(RpcRefusal::params("a file answers nothing: send a text or data parts"));
+    }
+    if data > answers.len().max(1) {
+        return Err(RpcRefusal::params("of several data parts each names its pause: {\"pause\", \"answer\"}"));
+    }
+    if data > 0 && !said.is_empty() {
         // Nobody would hear them, and they may say the contrary.
         return Err(RpcRefusal::params("words beside an answer are not heard: send one of both"));
     }

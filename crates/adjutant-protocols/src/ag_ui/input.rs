@@ -82,6 +82,7 @@ impl RunAgentInput {
                 other => return Err(Error::invalid(format!("no status of an answer: {other:?}"))),
             });
         }
+        answer::once(&answers)?;
         let new = self.messages.iter().rev().take_while(|it| it["role"] != "assistant").collect::<Vec<_>>();
         for message in new.iter().rev().filter(|it| it["role"] == "tool") {
             // A result of a call that ran here comes back too, and is no answer.

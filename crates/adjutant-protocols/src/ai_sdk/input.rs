@@ -86,6 +86,7 @@ impl ChatRequest {
                 payload => answer::given(pause, payload)?,
             });
         }
+        answer::once(&answers)?;
         let last = self.messages.last().ok_or_else(|| Error::invalid("no messages"))?;
         let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
         if last["role"] == "user" {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Event, EventKind, Outcome, Pause, RunResult};
+use adjutant_agent::{Event, EventKind, Pause};
 use adjutant_llm::UserMessage;
 use adjutant_protocols::{self as protocols, ErrorKind as Wrong, PageWish, ag_ui, ai_sdk};
 use axum::{
@@ -160,7 +160,8 @@ async fn begin(
                 page => page?.pauses.into_iter().map(|waiting| waiting.pause).collect(),
             };
             // Somebody will go on with it, where nobody is asked whether.
-            is_free = !pauses.is_empty() || !(works || stand.state == SessionState::Open && stand.due);
+            let will = stand.due && matches!(stand.state, SessionState::Open | SessionState::New);
+            is_free = !pauses.is_empty() || !(works || will);
         }
         // A session begins with its first prompt.
         Err(error) if error.kind() == ErrorKind::Missing => {}
@@ -261,10 +262,7 @@ async fn unended(
         let message = "the run has not ended, and nobody goes on with it; hint: resume or stop it, or fork the session with a prompt";
         return Err(Error::new(ErrorKind::Conflict, message));
     }
-    let asked = pauses.iter().map(|pause| EventKind::Paused { pause: Arc::clone(pause) }).collect::<Vec<_>>();
-    let result = RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Paused { pauses }) };
-    let ends = asked.into_iter().chain([EventKind::RunPaused { result: Arc::new(result) }]);
-    Ok(ends.map(|kind| Ok(Event { kind, ..newest.clone() })).collect())
+    Ok(prompt::asks(&newest, pauses).into_iter().map(Ok).collect())
 }
 
 /// The text of messages: the surface takes no other prompt.

@@ -438,7 +438,7 @@ impl Prompter for LocalPrompter {
 }
 
 /// What is asked about a run that a crash has cut off.
-fn left(session: &str) -> Pause {
+pub(super) fn left(session: &str) -> Pause {
     let ask = Ask::approval("a crash has cut off the run; may it go on?");
     Pause::of_run(PauseId(format!("crash/{session}").into()), ThreadId::from(session), ask)
 }

@@ -132,6 +132,10 @@ async fn answers_as_a_page(host: &HostFile, approves: bool) {
     let told = async |method, path| asked(method, path, json!([])).await.text().await.expect("it ends");
     let chat = told(reqwest::Method::GET, "ai-sdk/main/stream").await;
     assert!(chat.contains("data-pause") && chat.contains("a crash has cut off the run"), "{chat}");
+    let task = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "1.main"}});
+    let task = http.post(format!("http://{}/a2a?A2A-Version=1.0", host.address)).bearer_auth(&host.token).json(&task);
+    let task = task.send().await.expect("it answers").text().await.expect("it ends");
+    assert!(task.contains("TASK_STATE_INPUT_REQUIRED") && task.contains("crash/main"), "{task}");
     let page = told(reqwest::Method::POST, "ag-ui/connect").await;
     let end: Value = serde_json::from_str(page.trim_end().rsplit("data: ").next().expect("an end")).expect("JSON");
     let interrupt = &end["outcome"]["interrupts"][0];

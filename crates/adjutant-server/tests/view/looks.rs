@@ -254,6 +254,7 @@ async fn message_of_a_page_is_heard_once_over_a_store_and_followed_before_its_ru
         while !stage.stored.posted(&log, Default::default()).await.is_ok_and(|posted| posted.len() == 2) {
             tokio::task::yield_now().await;
         }
+        assert_eq!(told("", session).await.0, 409, "it is said once");
         // A page that comes back meanwhile waits for the run too.
         let worked = async {
             tokio::task::yield_now().await;
