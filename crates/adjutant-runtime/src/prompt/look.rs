@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, Record, ResumeItem, Seq, Sessions, Work};
+use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, PostNo, Record, ResumeItem, Seq, Sessions, Work};
 use adjutant_llm::{Custom, Entry, Request, ToolName};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -92,7 +92,10 @@ pub(super) async fn look(
                 Look::Heard { messages } => Some(heard(sessions, &info, messages).await?),
                 _ => None,
             };
-            let is_due = is_driven(&info);
+            // What is posted to a session without a record waits for somebody who begins it.
+            let is_said = info.head == Seq(0)
+                && !sessions.journal().posted(&log, PostNo::default()).await.map_err(told::of_journal)?.is_empty();
+            let is_due = is_said || is_driven(&info);
             // Whether a run has ended in a copy is known from its records alone.
             let stands = glances.at(sessions, info, &mut u64::MAX.clone()).await?;
             let mut told = json!({"state": stands.state, "head": stands.records});
