@@ -85,7 +85,7 @@ pub(crate) fn told(seq: Seq) -> String {
 
 /// What the page calls a message, and whether it was heard, or told to the page.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
-fn known<'a>(message: &'a Value, is_heard: impl Fn(&str) -> bool) -> (Option<&'a str>, bool) {
+fn known(message: &Value, is_heard: impl Fn(&str) -> bool) -> (Option<&str>, bool) {
     let id = message["id"].as_str().filter(|id| !id.is_empty());
     (id, id.is_some_and(|id| id.starts_with(TOLD) || is_heard(id)))
 }

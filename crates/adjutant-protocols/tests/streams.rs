@@ -105,7 +105,7 @@ async fn session_hears_a_message_once_and_no_words_beside_an_answer() {
 async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let (_, pauses) = waiting().await;
     let [pay, locate] = &pauses[..] else { panic!("two wait") };
-    let heard = |id: &str| id == "u1";
+    let heard = |_: &str| false;
     let name = |pause: &Pause| format!("{}:{}", pause.digest(), pause.id);
     let resume = |id: &str, status: &str, payload: Value| {
         let entry = json!({"interruptId": id, "status": status, "payload": payload});
@@ -117,10 +117,6 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let text = |text: &str| prompt(UserMessage::text(text), &[]);
     let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
     let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
-    let named = |id: &str| json!({"role": "user", "id": id, "content": "Go.", "parts": user["parts"]});
-    let denied =
-        json!({"interruptId": name(pay), "status": "resolved", "payload": {"approved": false, "reason": "no"}});
-    let no = json!({"id": name(pay), "payload": null});
     let old = json!({"role": "assistant", "parts": []});
     let picture =
         Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } });
@@ -147,31 +143,6 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         (resume("main/c1_0_0", "resolved", json!(true)), invalid.clone()),
         (resume(&format!("{}:{}", locate.digest(), pay.id), "resolved", json!(true)), Err(ErrorKind::Stale)),
         (resume(&format!("{}:main/c9_0_0", pay.digest()), "resolved", json!(true)), Err(ErrorKind::Stale)),
-        // A message is heard once, and beside an answer only what was heard before may stand.
-        (ag_ui(json!({"messages": [named("u1")]})).wish(&pauses, heard), Ok(PageWish::Heard("u1".into()))),
-        (ag_ui(json!({"messages": [named("u1"), named("u2")]})).wish(&[], heard), prompt("Go.".into(), &["u2"])),
-        (ag_ui(json!({"messages": [named("u1")], "resume": [denied]})).wish(&pauses, heard), answers(pay.deny("no"))),
-        (ag_ui(json!({"messages": [named("u2")], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
-        (ag_ui(json!({"resume": [denied, denied]})).wish(&pauses, heard), invalid.clone()),
-        (ai_sdk(json!({"messages": [old], "answers": [no, no]})).wish(&pauses, heard), invalid.clone()),
-        (ag_ui(json!({"messages": [user], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
-        (ag_ui(json!({"messages": [user, old, tool, named("u2")]})).wish(&pauses, heard), invalid.clone()),
-        (
-            ag_ui(json!({"messages": [named("u1"), named("u2"), old], "resume": [denied]})).wish(&pauses, heard),
-            invalid.clone(),
-        ),
-        (ag_ui(json!({"messages": [named("u1"), old, named("heard-9")]})).wish(&[], heard), invalid.clone()),
-        (
-            ag_ui(json!({"messages": [named("u0"), named("u1"), old, named("u2")]})).wish(&[], heard),
-            prompt("Go.".into(), &["u2"]),
-        ),
-        (ai_sdk(json!({"messages": [named("u1")]})).wish(&[], heard), Ok(PageWish::Heard("u1".into()))),
-        (ai_sdk(json!({"messages": [named("u2")]})).wish(&[], heard), prompt("Go.".into(), &["u2"])),
-        (
-            ai_sdk(json!({"messages": [named("u1")], "answers": [no]})).wish(&pauses, heard),
-            answers(pay.deny("the user said no")),
-        ),
-        (ai_sdk(json!({"messages": [named("u2")], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
         (ai_sdk(json!({"messages": [old, user]})).wish(&[], heard), text("Go.")),
         (
             ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[], heard),
@@ -233,5 +204,48 @@ async fn approval_for_the_run_is_for_this_call_alone_where_a_rule_asks() {
         });
         let wish = ag_ui(json!({"resume": [answer]})).wish(&[Arc::new(pause.clone())], |_| false).expect("it fits");
         assert_eq!(wish, PageWish::Answers(vec![pause.answered(Answer::Approve { args: None, for_run })]));
+    }
+}
+
+#[tokio::test]
+async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard() {
+    let (_, pauses) = waiting().await;
+    let (pay, heard) = (&pauses[0], |id: &str| id == "u1");
+    let name = |pause: &Pause| format!("{}:{}", pause.digest(), pause.id);
+    let prompt = |id: &str| Ok(PageWish::Prompt { messages: vec!["Go.".into()], ids: vec![id.into()] });
+    let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
+    let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
+    let old = json!({"role": "assistant", "parts": []});
+    let tool = json!({"role": "tool", "toolCallId": "c1_0_1", "content": "here"});
+    let invalid = Err(ErrorKind::Invalid);
+    let named = |id: &str| json!({"role": "user", "id": id, "content": "Go.", "parts": user["parts"]});
+    let denied =
+        json!({"interruptId": name(pay), "status": "resolved", "payload": {"approved": false, "reason": "no"}});
+    let no = json!({"id": name(pay), "payload": null});
+    let table = [
+        (ag_ui(json!({"messages": [named("u1")]})).wish(&pauses, heard), Ok(PageWish::Heard("u1".into()))),
+        (ag_ui(json!({"messages": [named("u1"), named("u2")]})).wish(&[], heard), prompt("u2")),
+        (ag_ui(json!({"messages": [named("u1")], "resume": [denied]})).wish(&pauses, heard), answers(pay.deny("no"))),
+        (ag_ui(json!({"messages": [named("u2")], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"resume": [denied, denied]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [old], "answers": [no, no]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"messages": [user], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"messages": [user, old, tool, named("u2")]})).wish(&pauses, heard), invalid.clone()),
+        (
+            ag_ui(json!({"messages": [named("u1"), named("u2"), old], "resume": [denied]})).wish(&pauses, heard),
+            invalid.clone(),
+        ),
+        (ag_ui(json!({"messages": [named("u1"), old, named("heard-9")]})).wish(&[], heard), invalid.clone()),
+        (ag_ui(json!({"messages": [named("u0"), named("u1"), old, named("u2")]})).wish(&[], heard), prompt("u2")),
+        (ai_sdk(json!({"messages": [named("u1")]})).wish(&[], heard), Ok(PageWish::Heard("u1".into()))),
+        (ai_sdk(json!({"messages": [named("u2")]})).wish(&[], heard), prompt("u2")),
+        (
+            ai_sdk(json!({"messages": [named("u1")], "answers": [no]})).wish(&pauses, heard),
+            answers(pay.deny("the user said no")),
+        ),
+        (ai_sdk(json!({"messages": [named("u2")], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
+    ];
+    for (row, (wish, expect)) in table.into_iter().enumerate() {
+        assert_eq!(wish.map_err(|error| error.kind()), expect, "row {row}");
     }
 }
