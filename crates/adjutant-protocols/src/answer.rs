@@ -32,7 +32,13 @@ pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Paus
 /// The answer that a page gives as JSON: a verdict, a value, a result or an amount, by what is asked.
 pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     let answer = match pause.ask.kind {
-        AskKind::Approval => verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))?,
+        AskKind::Approval => match verdict(payload).ok_or_else(|| Error::invalid("a verdict needs `approved`"))? {
+            // A rule asks about this very call: its tool can do more than that, and a rule for good is given elsewhere.
+            Answer::Approve { args, .. } if pause.ask.data.get("why").is_some() => {
+                Answer::Approve { args, for_run: false }
+            }
+            verdict => verdict,
+        },
         AskKind::Authorisation => verdict(payload).unwrap_or_else(|| Answer::give(payload.clone())),
         AskKind::External => Answer::Return { result: Arc::new(CallResult::ok(text(payload))) },
         AskKind::Limit => {
@@ -44,6 +50,18 @@ pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     };
     answer.fits(&pause.ask).map_err(|error| Error::invalid(error.message))?;
     Ok(pause.answered(answer))
+}
+
+/// Refuses two answers to one pause: only one of them would count, and the other may say the contrary.
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn once(answers: &[Answered]) -> Result<(), Error> {
+    let mut rest = answers.iter();
+    while let Some(answer) = rest.next() {
+        if rest.clone().any(|other| other.pause == answer.pause) {
+            return Err(Error::invalid(format!("{} is answered twice", answer.pause)));
+        }
+    }
+    Ok(())
 }
 
 /// Nothing is given, or a permission is not.

@@ -16,6 +16,8 @@ mod answer;
 #[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
 mod blocks;
 mod error;
+#[cfg(any(feature = "a2a", feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
+mod file;
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 mod sse;
 mod wish;

@@ -1,18 +1,43 @@
-//! What a page asks for with a request: to run on a prompt, or to go on with answers.
+//! What a page asks for with a request: to run on a prompt, or to go on with answers. A message is heard once.
+
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::Answered;
-use adjutant_llm::UserMessage;
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+use adjutant_core::Seq;
+use adjutant_llm::{Custom, Entry, UserMessage};
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+use serde_json::Value;
+use serde_json::json;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+
+/// The kind of the entry of a prompt that says what its page calls the messages, in the log of whoever performs its runs.
+///
+/// Shape: `{"messageIds": ["…"]}`.
+const PAGE_MARK: &str = "page";
+
+/// What the names of messages begin with that pages were told of.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+const TOLD: &str = "heard-";
 
 /// What a page asks for with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageWish {
     /// To run on these messages.
-    Prompt(Vec<UserMessage>),
+    Prompt {
+        /// The messages, oldest first.
+        messages: Vec<UserMessage>,
+        /// What the page calls them; the log keeps it with the prompt, so that none of them is heard twice.
+        ids: Vec<Arc<str>>,
+    },
     /// To go on with these answers.
     Answers(Vec<Answered>),
+    /// Nothing: the newest message, which the page calls so, was heard before. What came of it is in the log.
+    Heard(Arc<str>),
 }
 
 impl PageWish {
@@ -21,12 +46,73 @@ impl PageWish {
     /// Cancel: dropping the run cancels it, as when its page goes away.
     ///
     /// # Errors
-    /// `Agent`, if the agent does not begin: its session is busy, it waits for answers, or for other ones.
+    /// `Agent`, if the agent does not begin: its session is busy, it waits for answers, or for other ones. `Stale` if the
+    /// message was heard before.
     pub fn begin(self, agent: &Agent) -> Result<Running, Error> {
         let builder = match self {
-            Self::Prompt(messages) => agent.run(messages),
+            Self::Prompt { messages, ids } => {
+                let mark = (!ids.is_empty())
+                    .then(|| Entry::Custom(Custom { kind: PAGE_MARK.into(), value: json!({"messageIds": ids}) }));
+                agent.run(mark.into_iter().chain(messages.into_iter().map(Entry::User)).collect::<Vec<_>>())
+            }
             Self::Answers(answers) => agent.resume(answers),
+            Self::Heard(id) => {
+                let message = format!("the message {id:?} was heard before; hint: see what came of it");
+                return Err(Error::new(ErrorKind::Stale, message));
+            }
         };
         builder.stream().map_err(Error::agent)
     }
+}
+
+/// What pages call the messages that a session has heard.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn heard(agent: &Agent) -> HashSet<String> {
+    let transcript = agent.log().transcript();
+    let ids = |entry: &Entry| match entry {
+        Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array().cloned(),
+        _ => None,
+    };
+    let ids = transcript.iter().filter_map(|stored| ids(&stored.entry)).flatten();
+    ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
+}
+
+/// The name of a message of the user that a page was told of, as by steering: what stands in the log at this place.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn told(seq: Seq) -> String {
+    format!("{TOLD}{}", seq.0)
+}
+
+/// What the page calls a message, and whether it was heard, or told to the page.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+fn known(message: &Value, is_heard: impl Fn(&str) -> bool) -> (Option<&str>, bool) {
+    let id = message["id"].as_str().filter(|id| !id.is_empty());
+    (id, id.is_some_and(|id| id.starts_with(TOLD) || is_heard(id)))
+}
+
+/// The prompt that messages of a page are, oldest first, as far as they were not heard.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn prompt(
+    said: &[&Value],
+    is_heard: impl Fn(&str) -> bool,
+    read: impl Fn(&Value) -> Result<UserMessage, Error>,
+) -> Result<PageWish, Error> {
+    let new = said.iter().map(|it| (*it, known(it, &is_heard))).filter(|(_, (_, is_known))| !is_known);
+    let messages = new.clone().map(|(message, _)| read(message)).collect::<Result<Vec<_>, _>>()?;
+    if messages.is_empty() {
+        let newest = said.iter().rev().filter_map(|it| it["id"].as_str()).find(|id| is_heard(id));
+        let newest = newest.ok_or_else(|| Error::invalid("neither a message nor an answer"))?;
+        return Ok(PageWish::Heard(newest.into()));
+    }
+    Ok(PageWish::Prompt { messages, ids: new.filter_map(|(_, (id, _))| id.map(Arc::from)).collect() })
+}
+
+/// Refuses messages beside answers that were not heard before: nobody would hear them, and they may say the contrary.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn alone(said: &[&Value], is_heard: impl Fn(&str) -> bool) -> Result<(), Error> {
+    if said.iter().all(|message| known(message, &is_heard).1) {
+        return Ok(());
+    }
+    let why = "words beside an answer are not heard: send one of both; hint: take the message out, and send it when the run has ended";
+    Err(Error::invalid(why))
 }

@@ -89,6 +89,10 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
     let (id, go) = (task["id"].as_str().expect("an id"), json!({"text": "Go."}));
     let of = |params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": params}).to_string();
     let on = |method: &str| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": {"id": id}}).to_string();
+    let listed = |state: &str| {
+        let params = json!({"contextId": "c", "status": state});
+        json!({"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": params}).to_string()
+    };
     let table = [
         (Some("1.0"), "{".to_owned(), -32700),
         (Some("1.0"), r#"{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "GetTask"}"#.to_owned(), -32700),
@@ -104,10 +108,16 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), of(json!({"message": {"messageId": "m", "parts": []}})), -32602),
         (Some("1.0"), of(message("m", json!({"raw": "eA==", "mediaType": "video/mp4"}), json!({}))), -32005),
         (Some("1.0"), of(message("m", json!({}), json!({}))), -32602),
+        (Some("1.0"), of(message("m", json!({"raw": "not base64", "mediaType": "image/png"}), json!({}))), -32602),
+        (Some("1.0"), of(message("m", json!({"raw": "AAAA", "mediaType": "image/"}), json!({}))), -32602),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "9.c"}))), -32001),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": "nothing"}))), -32001),
         (Some("1.0"), of(message("m", go.clone(), json!({"taskId": id, "contextId": "d"}))), -32602),
-        (Some("1.0"), of(message("m", go, json!({"taskId": id}))), -32004),
+        (Some("1.0"), of(message("m", go.clone(), json!({"taskId": id}))), -32004),
+        (Some("1.0"), of(message("m", go.clone(), json!({"role": "ROLE_AGENT"}))), -32602),
+        (Some("1.0"), of(message("m", go.clone(), json!({"role": "user"}))), -32602),
+        (Some("1.0"), of(message("m", json!({"text": "Go.", "url": "https://example.org"}), json!({}))), -32602),
+        (Some("1.0"), listed("completed"), -32602),
         (Some("1.0"), on("CancelTask"), -32002),
         (Some("1.0"), on("SubscribeToTask"), -32004),
         (Some("1.0"), on("ListTasks"), -32004),
@@ -166,7 +176,13 @@ async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_beg
     let answer = json!({"pause": pause, "answer": {"approved": true, "editedArgs": {"amount": 3}}});
     let both = json!({"taskId": id, "parts": [{"data": answer}, {"text": "No, stop."}]});
     let blank = (json!({"text": "  "}), of.clone());
-    for (part, more) in [(json!({"data": {"maybe": true}}), of.clone()), blank, (json!({}), both)] {
+    let file = json!({"taskId": id, "parts": [{"data": answer}, {"raw": "AAAA", "mediaType": "image/png"}]});
+    let nameless = json!({"taskId": id, "parts": [{"data": answer}, {"data": {"approved": false}}]});
+    let twice = json!({"taskId": id, "parts": [{"data": answer}, {"data": {"pause": pause, "answer": null}}]});
+    let none = json!({"data": {"maybe": true}});
+    for (part, more) in
+        [(none, of.clone()), blank, (json!({}), both), (json!({}), file), (json!({}), nameless), (json!({}), twice)]
+    {
         assert_eq!(send(&later, message("m4", part.clone(), more)).await, Err(-32602), "{part}");
     }
     let told = followed(&later, "SendStreamingMessage", message("m5", json!({"data": answer}), of)).await;

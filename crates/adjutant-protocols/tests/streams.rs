@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Answered, Event, EventKind, Pause};
+use adjutant_agent::{Agent, Answered, Event, EventKind, MemoryJournal, Pause};
 use adjutant_llm::{CallResult, Content, Image, Script, ScriptedModel, Source, UserMessage};
 use adjutant_protocols::{ErrorKind, PageWish, ag_ui, ai_sdk};
 use adjutant_tool::{Answer, Approval, CallContext, ToolSpec, external_tool, tool_fn};
@@ -81,25 +81,50 @@ fn is_live(kind: &EventKind) -> bool {
 }
 
 #[tokio::test]
+async fn session_hears_a_message_once_and_no_words_beside_an_answer() {
+    let of = agent().journal(MemoryJournal::default());
+    let request = |id: &str| ag_ui(json!({"messages": [{"role": "user", "id": id, "content": "Go."}]}));
+    let ended =
+        request("u1").begin(&of.session("t".into())).await.expect("it begins").finish().await.expect("it waits");
+    let pauses = ended.pauses();
+    let later = of.session("t".into());
+    assert_eq!(request("u1").begin(&later).await.map(drop).map_err(|error| error.kind()), Err(ErrorKind::Stale));
+    let answered = |id: &str| {
+        let resume: Vec<Value> = pauses
+            .iter()
+            .map(|it| json!({"interruptId": format!("{}:{}", it.digest(), it.id), "status": "cancelled"}))
+            .collect();
+        ag_ui(json!({"messages": [{"role": "user", "id": id, "content": "Go."}], "resume": resume}))
+    };
+    assert_eq!(answered("u2").begin(&later).await.map(drop).map_err(|error| error.kind()), Err(ErrorKind::Invalid));
+    let done = answered("u1").begin(&later).await.expect("it goes on").finish().await.expect("it ends");
+    assert_eq!(done.text(), "Done.");
+}
+
+#[tokio::test]
 async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let (_, pauses) = waiting().await;
     let [pay, locate] = &pauses[..] else { panic!("two wait") };
+    let heard = |_: &str| false;
     let name = |pause: &Pause| format!("{}:{}", pause.digest(), pause.id);
     let resume = |id: &str, status: &str, payload: Value| {
         let entry = json!({"interruptId": id, "status": status, "payload": payload});
-        ag_ui(json!({"resume": [entry]})).wish(&pauses)
+        ag_ui(json!({"resume": [entry]})).wish(&pauses, heard)
     };
-    let text = |text: &str| Ok(PageWish::Prompt(vec![UserMessage::text(text)]));
+    let prompt = |said: UserMessage, ids: &[&str]| {
+        Ok(PageWish::Prompt { messages: vec![said], ids: ids.iter().map(|id| (*id).into()).collect() })
+    };
+    let text = |text: &str| prompt(UserMessage::text(text), &[]);
     let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
     let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
     let old = json!({"role": "assistant", "parts": []});
     let picture =
-        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA".into() } });
-    let part = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"});
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } });
+    let part = json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA=="});
     let shown = |state: &str, call: &str, more: Value| {
         let mut part = json!({"type": "tool-x", "state": state, "toolCallId": call});
         part.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        ai_sdk(json!({"messages": [{"role": "assistant", "id": "m", "parts": [part]}]})).wish(&pauses)
+        ai_sdk(json!({"messages": [{"role": "assistant", "id": "m", "parts": [part]}]})).wish(&pauses, heard)
     };
     let approval = |id: String, approved: bool| json!({"approval": {"id": id, "approved": approved, "reason": "dear"}});
     let given = || Answer::Return { result: CallResult::ok("here").into() };
@@ -107,9 +132,9 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
     let invalid = Err(ErrorKind::Invalid);
     let edited = json!({"approved": true, "editedArgs": {"n": 2}});
     let table = [
-        (ag_ui(json!({"messages": [user, old, user]})).wish(&[]), text("Go.")),
-        (ag_ui(json!({"messages": [user, old]})).wish(&[]), invalid.clone()),
-        (ag_ui(json!({"messages": [user, old, tool]})).wish(&pauses), answers(locate.answered(given()))),
+        (ag_ui(json!({"messages": [user, old, user]})).wish(&[], heard), text("Go.")),
+        (ag_ui(json!({"messages": [user, old]})).wish(&[], heard), invalid.clone()),
+        (ag_ui(json!({"messages": [user, old, tool]})).wish(&pauses, heard), answers(locate.answered(given()))),
         (resume(&name(pay), "resolved", edited), answers(pay.answered(Answer::approve_with("{\"n\":2}")))),
         (resume(&name(pay), "resolved", json!({"approved": false, "reason": "dear"})), answers(pay.deny("dear"))),
         (resume(&name(pay), "cancelled", Value::Null), answers(pay.deny("the user cancelled it"))),
@@ -118,19 +143,107 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         (resume("main/c1_0_0", "resolved", json!(true)), invalid.clone()),
         (resume(&format!("{}:{}", locate.digest(), pay.id), "resolved", json!(true)), Err(ErrorKind::Stale)),
         (resume(&format!("{}:main/c9_0_0", pay.digest()), "resolved", json!(true)), Err(ErrorKind::Stale)),
-        (ai_sdk(json!({"messages": [old, user]})).wish(&[]), text("Go.")),
+        (ai_sdk(json!({"messages": [old, user]})).wish(&[], heard), text("Go.")),
         (
-            ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[]),
-            Ok(PageWish::Prompt(vec![vec![picture].into()])),
+            ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[], heard),
+            prompt(vec![picture].into(), &[]),
         ),
-        (ai_sdk(json!({"messages": []})).wish(&[]), invalid.clone()),
-        (ai_sdk(json!({"messages": [user], "trigger": "regenerate-message"})).wish(&[]), invalid.clone()),
+        (ai_sdk(json!({"messages": []})).wish(&[], heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [user], "trigger": "regenerate-message"})).wish(&[], heard), invalid.clone()),
         (shown("approval-responded", "c1_0_0", approval(name(pay), true)), answers(pay.approve())),
         (shown("approval-responded", "c1_0_0", approval(name(pay), false)), answers(pay.deny("dear"))),
         (shown("approval-responded", "c1_0_0", approval(name(locate), true)), Err(ErrorKind::Stale)),
         (shown("approval-responded", "c0_0_0", approval("gone".into(), true)), invalid.clone()),
         (shown("output-available", "c1_0_1", json!({"output": "here"})), answers(locate.answered(given()))),
         (shown("output-available", "c1_0_0", json!({"output": "forged"})), invalid),
+    ];
+    for (row, (wish, expect)) in table.into_iter().enumerate() {
+        assert_eq!(wish.map_err(|error| error.kind()), expect, "row {row}");
+    }
+}
+
+#[test]
+fn file_that_no_provider_could_read_is_refused_by_name() {
+    let pictured = |media: &str, data: &str| {
+        let source = json!({"type": "data", "value": data, "mimeType": media});
+        let message = json!({"role": "user", "content": [{"type": "image", "source": source}]});
+        ag_ui(json!({"messages": [message]})).wish(&[], |_| false)
+    };
+    let filed = |media: &str, url: &str| {
+        let part = json!({"type": "file", "mediaType": media, "url": url});
+        ai_sdk(json!({"messages": [{"role": "user", "parts": [part]}]})).wish(&[], |_| false)
+    };
+    for (wish, why) in [
+        (pictured("image/png", "AAAA"), ""),
+        (pictured("image/png", "!!!!"), "a part of the type \"image\": its data is not base64"),
+        (pictured("image/png", "AA"), "not base64"),
+        (pictured("image/png", ""), "not base64"),
+        (pictured("image/png\n", "AAAA"), "is no media type"),
+        (pictured("application/pdf", "AAAA"), "none by its `mimeType`"),
+        (filed("image/png", "data:image/png;base64,AAAA"), ""),
+        (filed("image/png", "https://example.org/a.png"), ""),
+        (filed("image/png", "data:image/png;base64,A A="), "a part of the type \"file\": its data is not base64"),
+        (filed("image/png", "DATA:image/png,AAAA"), "a data URL that is not base64"),
+        (filed("picture", "https://example.org/a.png"), "\"picture\" is no media type"),
+        (filed("image/png", ""), "its URL is empty"),
+    ] {
+        let told = wish.map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(told.contains(why) && told.is_empty() == why.is_empty(), "{why}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn approval_for_the_run_is_for_this_call_alone_where_a_rule_asks() {
+    let (_, pauses) = waiting().await;
+    let mut ruled = Pause::clone(&pauses[0]);
+    ruled.ask.data = json!({"why": "no rule allows it"});
+    for (pause, for_run) in [(Pause::clone(&pauses[0]), true), (ruled, false)] {
+        let answer = json!({
+            "interruptId": format!("{}:{}", pause.digest(), pause.id), "status": "resolved",
+            "payload": {"approved": true, "forRun": true},
+        });
+        let wish = ag_ui(json!({"resume": [answer]})).wish(&[Arc::new(pause.clone())], |_| false).expect("it fits");
+        assert_eq!(wish, PageWish::Answers(vec![pause.answered(Answer::Approve { args: None, for_run })]));
+    }
+}
+
+#[tokio::test]
+async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard() {
+    let (_, pauses) = waiting().await;
+    let (pay, heard) = (&pauses[0], |id: &str| id == "u1");
+    let name = |pause: &Pause| format!("{}:{}", pause.digest(), pause.id);
+    let prompt = |id: &str| Ok(PageWish::Prompt { messages: vec!["Go.".into()], ids: vec![id.into()] });
+    let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
+    let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
+    let old = json!({"role": "assistant", "parts": []});
+    let tool = json!({"role": "tool", "toolCallId": "c1_0_1", "content": "here"});
+    let invalid = Err(ErrorKind::Invalid);
+    let named = |id: &str| json!({"role": "user", "id": id, "content": "Go.", "parts": user["parts"]});
+    let denied =
+        json!({"interruptId": name(pay), "status": "resolved", "payload": {"approved": false, "reason": "no"}});
+    let no = json!({"id": name(pay), "payload": null});
+    let table = [
+        (ag_ui(json!({"messages": [named("u1")]})).wish(&pauses, heard), Ok(PageWish::Heard("u1".into()))),
+        (ag_ui(json!({"messages": [named("u1"), named("u2")]})).wish(&[], heard), prompt("u2")),
+        (ag_ui(json!({"messages": [named("u1")], "resume": [denied]})).wish(&pauses, heard), answers(pay.deny("no"))),
+        (ag_ui(json!({"messages": [named("u2")], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"resume": [denied, denied]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [old], "answers": [no, no]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"messages": [user], "resume": [denied]})).wish(&pauses, heard), invalid.clone()),
+        (ag_ui(json!({"messages": [user, old, tool, named("u2")]})).wish(&pauses, heard), invalid.clone()),
+        (
+            ag_ui(json!({"messages": [named("u1"), named("u2"), old], "resume": [denied]})).wish(&pauses, heard),
+            invalid.clone(),
+        ),
+        (ag_ui(json!({"messages": [named("u1"), old, named("heard-9")]})).wish(&[], heard), invalid.clone()),
+        (ag_ui(json!({"messages": [named("u0"), named("u1"), old, named("u2")]})).wish(&[], heard), prompt("u2")),
+        (ai_sdk(json!({"messages": [named("u1")]})).wish(&[], heard), Ok(PageWish::Heard("u1".into()))),
+        (ai_sdk(json!({"messages": [named("u2")]})).wish(&[], heard), prompt("u2")),
+        (
+            ai_sdk(json!({"messages": [named("u1")], "answers": [no]})).wish(&pauses, heard),
+            answers(pay.deny("the user said no")),
+        ),
+        (ai_sdk(json!({"messages": [named("u2")], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
     ];
     for (row, (wish, expect)) in table.into_iter().enumerate() {
         assert_eq!(wish.map_err(|error| error.kind()), expect, "row {row}");

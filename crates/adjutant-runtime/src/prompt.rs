@@ -30,6 +30,8 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "http")]
+pub(crate) use self::following::asks;
 pub(crate) use self::{
     call::Calls,
     following::{follow, until_end},
@@ -52,6 +54,12 @@ pub const MAX_SESSION_CHARS: usize = 128;
 pub const PAGE: u32 = 50;
 /// The largest number of messages or sessions that a page may have.
 pub const MAX_PAGE: u32 = 1000;
+/// The kind of the entry of a prompt that says what its page calls the messages; `adjutant-protocols` writes it too.
+///
+/// Shape: `{"messageIds": ["…"]}`.
+const PAGE_MARK: &str = "page";
+/// The largest number of messages of pages that are looked for at a time.
+pub const MAX_HEARD: usize = 64;
 
 /// The largest number of agents that may stand on the path of a call from agent to agent.
 pub const MAX_PEER_DEPTH: usize = 8;
@@ -159,6 +167,9 @@ pub enum Control {
     Prompt {
         /// The prompt.
         text: Arc<str>,
+        /// What a page calls the messages that it is, for [`Look::Heard`]; it is not looked at here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<Arc<str>>,
     },
     /// The run that waits goes on with these answers, also when whoever gave them goes away.
     Answer {

@@ -14,7 +14,7 @@ use super::{
     read,
     refusal::{Code, RpcRefusal},
     task::{Tasks, context_of},
-    wire::{OfTask, SendMessage, Task, TaskState, Update},
+    wire::{OfTask, Part, Role, SendMessage, Task, TaskState, Update},
 };
 
 /// The version of the protocol that is spoken here.
@@ -114,7 +114,14 @@ impl Handler {
                 let task = tasks.find(at).map(|kept| kept.task.clone()).unwrap_or_default();
                 json!(shown(task, asked.history_length))
             }
-            "ListTasks" => self.list(&read(params)?).await?,
+            "ListTasks" => {
+                let state = params["status"].clone();
+                let asked: OfTask = read(params)?;
+                if asked.status == Some(TaskState::Unspecified) && state != json!(TaskState::Unspecified) {
+                    return Err(RpcRefusal::params("there is no such `status` of a task"));
+                }
+                self.list(&asked).await?
+            }
             "CancelTask" => {
                 let asked: OfTask = read(params)?;
                 json!(self.cancel(&asked.id).await?)
@@ -168,6 +175,12 @@ impl Handler {
         let SendMessage { message, configuration } = asked;
         if message.message_id.is_empty() || message.parts.is_empty() {
             return Err(RpcRefusal::params("a message has a `messageId` and `parts`"));
+        }
+        if message.role != Role::User {
+            return Err(RpcRefusal::params("a message to an agent has the `role` ROLE_USER"));
+        }
+        if !message.parts.iter().all(Part::is_one) {
+            return Err(RpcRefusal::params("a part is one of `text`, `raw`, `url` and `data`"));
         }
         if configuration.task_push_notification_config.is_some() {
             return Err(no_push());

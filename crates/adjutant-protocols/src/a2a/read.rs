@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_core::{Answered, Pause};
-use adjutant_llm::{Audio, Content, Custom, Document, Entry, Image, Source, UserMessage};
+use adjutant_llm::{Content, Custom, Entry, Source, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{
     task::MARK,
     wire::{Message, Part},
 };
-use crate::answer;
+use crate::{answer, file};
 
 /// The words that approve and deny, where a text answers; any other text denies, and is the reason.
 const YES: [&str; 4] = ["approve", "approved", "yes", "ok"];
@@ -47,11 +47,18 @@ pub(super) fn answers(message: &Message, pauses: &[Arc<Pause>]) -> Result<Vec<An
         }))
     };
     let answers = message.parts.iter().filter_map(named).collect::<Result<Vec<_>, _>>()?;
+    answer::once(&answers)?;
     let texts: Vec<&str> = message.parts.iter().filter_map(|part| part.text.as_deref()).collect();
     let said = texts.join("\n");
     let said = said.trim();
-    let is_data = message.parts.iter().any(|part| part.data.is_some());
-    if is_data && !said.is_empty() {
+    let data = message.parts.iter().filter(|part| part.data.is_some()).count();
+    if message.parts.iter().any(|part| part.raw.is_some() || part.url.is_some()) {
+        return Err(RpcRefusal::params("a file answers nothing: send a text or data parts"));
+    }
+    if data > answers.len().max(1) {
+        return Err(RpcRefusal::params("of several data parts each names its pause: {\"pause\", \"answer\"}"));
+    }
+    if data > 0 && !said.is_empty() {
         // Nobody would hear them, and they may say the contrary.
         return Err(RpcRefusal::params("words beside an answer are not heard: send one of both"));
     }
@@ -108,14 +115,12 @@ fn content(part: &Part) -> Result<Content, RpcRefusal> {
         (None, Some(url)) => Source::Url { url: url.as_str().into() },
         _ => return Err(RpcRefusal::params("a part is one of `text`, `raw`, `url` and `data`")),
     };
-    let media_type: Arc<str> = part.media_type.as_str().into();
-    match media_type.split('/').next() {
-        Some("image") => Ok(Content::Image(Image { media_type, source })),
-        Some("audio") => Ok(Content::Audio(Audio { media_type, source })),
-        _ if matches!(&*media_type, "application/pdf" | "text/plain") => {
-            let name = Some(&*part.filename).filter(|name| !name.is_empty()).map(Arc::from);
-            Ok(Content::Document(Document { media_type, name, source }))
-        }
-        _ => Err(RpcRefusal::new(Code::ContentTypeNotSupported, format!("no model here takes {media_type:?}"))),
+    let media_type = part.media_type.as_str();
+    let kind = media_type.split('/').next().unwrap_or_default();
+    if !matches!(kind, "image" | "audio") && !matches!(media_type, "application/pdf" | "text/plain") {
+        return Err(RpcRefusal::new(Code::ContentTypeNotSupported, format!("no model here takes {media_type:?}")));
     }
+    let name = Some(&*part.filename).filter(|name| !name.is_empty()).map(Arc::from);
+    let called = format!("the part {:?}", part.filename.chars().take(40).collect::<String>());
+    Ok(file::content(&called, media_type, name, source)?)
 }

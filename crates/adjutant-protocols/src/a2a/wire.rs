@@ -251,6 +251,15 @@ impl Part {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
+    /// True if it is one thing, as it must be.
+    pub(super) fn is_one(&self) -> bool {
+        [self.text.is_some(), self.raw.is_some(), self.url.is_some(), self.data.is_some()]
+            .map(u8::from)
+            .iter()
+            .sum::<u8>()
+            == 1
+    }
+
     /// JSON.
     pub fn data(data: impl Into<Value>) -> Self {
         Self { data: Some(data.into()), media_type: "application/json".to_owned(), ..Self::default() }

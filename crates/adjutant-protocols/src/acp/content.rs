@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Content, Document, Image, Source, UserMessage};
+use adjutant_llm::{Content, Source, UserMessage};
 use serde_json::{Value, json};
 
 use super::link::RpcFault;
@@ -22,7 +22,11 @@ fn read(block: &Value) -> Result<Content, RpcFault> {
         "text" => Ok(Content::Text { text: text(&block["text"], "text")? }),
         "image" => {
             let source = Source::Base64 { data: text(&block["data"], "data")? };
-            Ok(Content::Image(Image { media_type: text(&block["mimeType"], "mimeType")?, source }))
+            let media_type = text(&block["mimeType"], "mimeType")?;
+            if !media_type.starts_with("image/") {
+                return Err(RpcFault::params("a block of the type \"image\" that is none by its `mimeType`"));
+            }
+            file("a block of the type \"image\"", &media_type, None, source)
         }
         "resource_link" => {
             let (name, uri) = (text(&block["name"], "name")?, text(&block["uri"], "uri")?);
@@ -35,14 +39,15 @@ fn read(block: &Value) -> Result<Content, RpcFault> {
                 return Ok(Content::text(format!("<resource uri=\"{uri}\">\n{content}\n</resource>")));
             }
             let source = Source::Base64 { data: text(&resource["blob"], "text or blob")? };
-            let media_type: Arc<str> = resource["mimeType"].as_str().unwrap_or("application/octet-stream").into();
-            Ok(match media_type.starts_with("image/") {
-                true => Content::Image(Image { media_type, source }),
-                false => Content::Document(Document { media_type, name: Some(uri), source }),
-            })
+            let media_type = resource["mimeType"].as_str().unwrap_or("application/octet-stream");
+            file(&format!("the resource {:?}", uri.chars().take(80).collect::<String>()), media_type, Some(uri), source)
         }
         other => Err(RpcFault::params(format!("no block of a prompt is of this type here: {other:?}"))),
     }
+}
+
+fn file(part: &str, media_type: &str, name: Option<Arc<str>>, source: Source) -> Result<Content, RpcFault> {
+    crate::file::content(part, media_type, name, source).map_err(|error| RpcFault::params(error.to_string()))
 }
 
 /// A content as a block for the editor.

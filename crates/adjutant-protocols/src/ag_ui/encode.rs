@@ -13,6 +13,7 @@ use crate::{
     answer,
     blocks::{Beat, Blocks, Part, What},
     sse::Encode,
+    wish,
 };
 
 /// Makes events of AG-UI of those of one run, live or read from its log.
@@ -202,7 +203,7 @@ impl Encoder {
                 if let Entry::User(message) = &**content
                     && matches!(message.origin, Origin::Steering | Origin::FollowUp)
                 {
-                    let id = format!("u{}", event.seq.0);
+                    let id = wish::told(event.seq);
                     out.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "user"}));
                     out.push(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": message.to_text()}));
                     out.push(json!({"type": "TEXT_MESSAGE_END", "messageId": id}));
@@ -320,7 +321,7 @@ impl Encoder {
 
     fn interrupt(&self, pause: &Pause) -> Value {
         let reason = match pause.ask.kind {
-            AskKind::Approval => "tool_call",
+            AskKind::Approval if pause.call.is_some() => "tool_call",
             AskKind::Question => "input_required",
             _ => "confirmation",
         };

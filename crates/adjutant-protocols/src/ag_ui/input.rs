@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::{Answered, Pause};
-use adjutant_llm::{Audio, Content, Document, Image, Source, UserMessage};
+use adjutant_llm::{Content, Source, UserMessage};
 use adjutant_tool::AskKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{answer, error::Error, wish::PageWish};
+use crate::{
+    answer,
+    error::Error,
+    file,
+    wish::{self, PageWish},
+};
 
 /// A request to run an agent.
 ///
-/// The agent's log is what was said: of the messages, those after the last one of the agent are the prompt, and results of
-/// calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
+/// The agent's log is what was said: of the user's messages, those after the last one of the agent, or after the last one that
+/// was heard, are the prompt, as far as they were not heard; results of calls that wait for the page are answers. What is not read (the page's tools and context) stays in `more`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -58,15 +63,16 @@ impl RunAgentInput {
     /// `Invalid` and `Stale` as for [`wish`](RunAgentInput::wish); `Agent` if the session cannot be read or does not begin.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
-        self.wish(&agent.log().pauses())?.begin(agent)
+        let heard = wish::heard(agent);
+        self.wish(&agent.log().pauses(), |id| heard.contains(id))?.begin(agent)
     }
 
-    /// What is asked for, where these pauses wait.
+    /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
     ///
     /// # Errors
-    /// `Invalid` if it holds neither a message of the user nor an answer, or an answer that does not fit; `Stale` if what
-    /// it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<PageWish, Error> {
+    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or beside answers a
+    /// message that was not heard; `Stale` if what it answers does not wait, or not as it was shown.
+    pub fn wish(&self, pauses: &[Arc<Pause>], is_heard: impl Fn(&str) -> bool) -> Result<PageWish, Error> {
         let mut answers: Vec<Answered> = Vec::new();
         for entry in &self.resume {
             let pause = answer::named(pauses, &entry.interrupt_id)?;
@@ -76,6 +82,7 @@ impl RunAgentInput {
                 other => return Err(Error::invalid(format!("no status of an answer: {other:?}"))),
             });
         }
+        answer::once(&answers)?;
         let new = self.messages.iter().rev().take_while(|it| it["role"] != "assistant").collect::<Vec<_>>();
         for message in new.iter().rev().filter(|it| it["role"] == "tool") {
             // A result of a call that ran here comes back too, and is no answer.
@@ -88,16 +95,16 @@ impl RunAgentInput {
                 answers.push(answer::given(pause, &message["content"])?);
             }
         }
-        if !answers.is_empty() {
-            return Ok(PageWish::Answers(answers));
+        // Somebody may have written while the agent spoke: what stands behind a message that was heard is new as well.
+        let (many, is_user) = (self.messages.len(), |it: &Value| it["role"] == "user");
+        let was_heard = |it: &Value| is_user(it) && it["id"].as_str().is_some_and(&is_heard);
+        let heard = self.messages.iter().rposition(was_heard).map_or(many, |at| at + 1);
+        let said = self.messages.iter().skip(heard.min(many - new.len())).filter(|it| is_user(it)).collect::<Vec<_>>();
+        if answers.is_empty() {
+            return wish::prompt(&said, is_heard, user);
         }
-        let said =
-            new.iter().rev().filter(|it| it["role"] == "user").map(|it| user(it)).collect::<Result<Vec<_>, _>>()?;
-        if said.is_empty() {
-            Err(Error::invalid("neither a message nor an answer"))
-        } else {
-            Ok(PageWish::Prompt(said))
-        }
+        wish::alone(&said, is_heard)?;
+        Ok(PageWish::Answers(answers))
     }
 }
 
@@ -122,11 +129,15 @@ fn part(part: &Value) -> Result<Content, Error> {
         Some("url") => Source::Url { url: value },
         _ => return Err(Error::invalid("a part whose bytes are neither data nor at a URL")),
     };
-    let named = |usual: &str| text(&at["mimeType"]).unwrap_or_else(|| usual.into());
-    match kind {
-        "image" => Ok(Content::Image(Image { media_type: named("image/png"), source })),
-        "audio" => Ok(Content::Audio(Audio { media_type: named("audio/wav"), source })),
-        "document" => Ok(Content::Document(Document { media_type: named("application/pdf"), name: None, source })),
-        other => Err(Error::invalid(format!("a part that no model here takes: {other:?}"))),
+    let (usual, of) = match kind {
+        "image" => ("image/png", "image/"),
+        "audio" => ("audio/wav", "audio/"),
+        "document" => ("application/pdf", ""),
+        other => return Err(Error::invalid(format!("a part that no model here takes: {other:?}"))),
+    };
+    let media_type = at["mimeType"].as_str().unwrap_or(usual);
+    if !media_type.starts_with(of) {
+        return Err(Error::invalid(format!("a part of the type {kind:?} that is none by its `mimeType`")));
     }
+    file::content(&format!("a part of the type {kind:?}"), media_type, None, source)
 }

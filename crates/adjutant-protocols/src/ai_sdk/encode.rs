@@ -13,6 +13,7 @@ use crate::{
     answer,
     blocks::{Beat, Blocks, Part, What},
     sse::Encode,
+    wish,
 };
 
 /// Makes chunks of one UI message of the events of one run, live or read from its log.
@@ -149,7 +150,7 @@ impl Encoder {
                 if let Entry::User(message) = &**content
                     && matches!(message.origin, Origin::Steering | Origin::FollowUp)
                 {
-                    let (id, text) = (format!("u{}", event.seq.0), message.to_text());
+                    let (id, text) = (wish::told(event.seq), message.to_text());
                     let parts = json!([{"type": "text", "text": text}]);
                     out.push(json!({"type": "steering-message", "id": id, "parts": parts}));
                 }

@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
 use adjutant_core::Pause;
-use adjutant_llm::{Audio, CallResult, Content, Document, Image, Source, Status, UserMessage};
+use adjutant_llm::{CallResult, Content, Source, Status, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{answer, error::Error, wish::PageWish};
+use crate::{
+    answer,
+    error::Error,
+    file,
+    wish::{self, PageWish},
+};
 
 /// A request of `useChat`.
 ///
@@ -59,15 +64,17 @@ impl ChatRequest {
     /// `Invalid` and `Stale` as for [`wish`](ChatRequest::wish); `Agent` if the session cannot be read or does not begin.
     pub async fn begin(&self, agent: &Agent) -> Result<Running, Error> {
         agent.log().open().await.map_err(Error::agent)?;
-        self.wish(&agent.log().pauses())?.begin(agent)
+        let heard = wish::heard(agent);
+        self.wish(&agent.log().pauses(), |id| heard.contains(id))?.begin(agent)
     }
 
-    /// What is asked for, where these pauses wait.
+    /// What is asked for, where these pauses wait, and messages were heard that the page calls so.
     ///
     /// # Errors
-    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, or wants an answer
-    /// to be made again; `Stale` if what it answers does not wait, or not as it was shown.
-    pub fn wish(&self, pauses: &[Arc<Pause>]) -> Result<PageWish, Error> {
+    /// `Invalid` if it holds neither a message of the user nor an answer, an answer that does not fit, beside answers a
+    /// message that was not heard, or wants an answer to be made again; `Stale` if what it answers does not wait, or not as
+    /// it was shown.
+    pub fn wish(&self, pauses: &[Arc<Pause>], is_heard: impl Fn(&str) -> bool) -> Result<PageWish, Error> {
         if self.trigger == "regenerate-message" {
             return Err(Error::invalid("an answer is not made again: fork the session before it"));
         }
@@ -79,11 +86,14 @@ impl ChatRequest {
                 payload => answer::given(pause, payload)?,
             });
         }
+        answer::once(&answers)?;
         let last = self.messages.last().ok_or_else(|| Error::invalid("no messages"))?;
         let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if last["role"] == "user" && answers.is_empty() {
-            let content: Vec<Content> = parts.iter().filter_map(content).collect::<Result<_, _>>()?;
-            return Ok(PageWish::Prompt(vec![UserMessage::from(content)]));
+        if last["role"] == "user" {
+            if answers.is_empty() {
+                return wish::prompt(&[last], is_heard, user);
+            }
+            wish::alone(&[last], is_heard)?;
         }
         for part in parts.iter().filter(|_| last["role"] == "assistant") {
             let answer = match part["state"].as_str() {
@@ -140,30 +150,22 @@ fn waits<'a>(pauses: &'a [Arc<Pause>], part: &Value, of: impl Fn(AskKind) -> boo
     })
 }
 
+fn user(message: &Value) -> Result<UserMessage, Error> {
+    let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    Ok(parts.iter().filter_map(content).collect::<Result<Vec<_>, _>>()?.into())
+}
+
 /// A text or a file of the user; other parts are not for the model.
 fn content(part: &Value) -> Option<Result<Content, Error>> {
     let text = |name: &str| part[name].as_str().map(Arc::<str>::from);
     match part["type"].as_str()? {
         "text" => Some(text("text").map(Content::text).ok_or_else(|| Error::invalid("a text without its text"))),
         "file" => Some(match (text("mediaType"), text("url")) {
-            (Some(media_type), Some(url)) => file(media_type, &url, text("filename")),
+            (Some(media_type), Some(url)) => {
+                file::content("a part of the type \"file\"", &media_type, text("filename"), Source::Url { url })
+            }
             _ => Err(Error::invalid("a file without `mediaType` or `url`")),
         }),
         _ => None,
     }
-}
-
-fn file(media_type: Arc<str>, url: &str, name: Option<Arc<str>>) -> Result<Content, Error> {
-    let source = match url.strip_prefix("data:") {
-        None => Source::Url { url: url.into() },
-        Some(rest) => match rest.split_once(";base64,") {
-            Some((_, data)) => Source::Base64 { data: data.into() },
-            None => return Err(Error::invalid("a data URL that is not base64")),
-        },
-    };
-    Ok(match media_type.split('/').next() {
-        Some("image") => Content::Image(Image { media_type, source }),
-        Some("audio") => Content::Audio(Audio { media_type, source }),
-        _ => Content::Document(Document { media_type, name, source }),
-    })
 }

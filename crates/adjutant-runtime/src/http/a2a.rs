@@ -42,6 +42,7 @@ async fn ask(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    routes::check_media(&headers)?;
     let place = routes::place(site.prompts())?;
     let body = match timeout(BODY_TIMEOUT, body::to_bytes(body, MAX_REQUEST_BYTES)).await {
         Ok(body) => body.map_err(|_| too_long())?,

@@ -43,7 +43,7 @@ impl RequestForm for ObjectRequest {
 
 impl RequestForm for Control {
     const SCHEMA: &'static str = "Control";
-    const FORM: &'static str = r#"{"control": "steer", "text": TEXT}, {"control": "follow_up", "text": TEXT}, {"control": "stop"}, {"control": "stop_call", "call": ID}, {"control": "prompt", "text": TEXT} or {"control": "answer", "answers": [{"pause": ID, "answer": ANSWER, "shown": DIGEST}, …]}"#;
+    const FORM: &'static str = r#"{"control": "steer", "text": TEXT}, {"control": "follow_up", "text": TEXT}, {"control": "stop"}, {"control": "stop_call", "call": ID}, {"control": "prompt", "text": TEXT, "messages": [ID, …]} or {"control": "answer", "answers": [{"pause": ID, "answer": ANSWER, "shown": DIGEST}, …]}"#;
 }
 
 impl RequestForm for ForkRequest {

@@ -367,11 +367,13 @@ struct LookedFor {
     after: Option<u64>,
     #[serde(default)]
     limit: Option<u32>,
+    /// A list of ids, as JSON.
+    #[serde(default)]
+    messages: Option<Arc<str>>,
 }
 
 impl RequestForm for LookedFor {
-    const FORM: &'static str =
-        "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000";
+    const FORM: &'static str = "?session=NAME, for `diff` &with=NAME, for `request` &seq=NUMBER, for `context` &after=NUMBER&limit=1 to 1000, for `run` &messages=[ID, …] AS JSON";
 }
 
 type LookQuery = Result<Query<LookedFor>, QueryRejection>;
@@ -401,7 +403,11 @@ async fn explain(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
 }
 
 async fn run(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
-    looked(whom, query, |_| Some(Look::Run)).await
+    let look = |query: &LookedFor| match &query.messages {
+        Some(messages) => Some(Look::Heard { messages: serde_json::from_str(messages).ok()? }),
+        None => Some(Look::Run),
+    };
+    looked(whom, query, look).await
 }
 
 async fn request(whom: Whom, query: LookQuery) -> Result<Json<Value>, Problem> {
@@ -505,12 +511,7 @@ pub(crate) fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> 
 
 /// Reads the content of a request, as JSON.
 pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media = media.split(';').next().unwrap_or_default().trim();
-    if !media.eq_ignore_ascii_case("application/json") {
-        let message = "the request must be application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorKind::Invalid, message));
-    }
+    check_media(headers)?;
     let bytes = match timeout(BODY_TIMEOUT, collect(body)).await {
         Ok(bytes) => bytes?,
         Err(_) => {
@@ -530,6 +531,16 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(headers: &HeaderMap,
         Err("it is no object".to_owned())
     };
     read.map_err(|error| Error::new(ErrorKind::Invalid, forms::explain::<T>(Some(&value), error)).into())
+}
+
+/// A page of somebody else can have a browser send any text, but JSON only with leave.
+pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = "the request must be application/json";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorKind::Invalid, message))
 }
 
 async fn collect(body: Body) -> Result<Bytes, Error> {

@@ -1,8 +1,14 @@
 //! The surface in the protocols of other people's pages: a request begins a run or answers it, and the run goes on whoever follows.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
-use adjutant_agent::{EventKind, Pause};
+use adjutant_agent::{Event, EventKind, Pause};
 use adjutant_llm::UserMessage;
 use adjutant_protocols::{self as protocols, ErrorKind as Wrong, PageWish, ag_ui, ai_sdk};
 use axum::{
@@ -14,7 +20,11 @@ use axum::{
 use futures_core::Stream;
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use serde::Deserialize;
-use tokio::time::{sleep, timeout};
+use serde_json::Value;
+use tokio::{
+    sync::Mutex,
+    time::{sleep, timeout},
+};
 
 use super::{
     error::Problem,
@@ -22,7 +32,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Prompter,
-    prompt::{self, Control, EventStream, Look, PausesRequest, SessionState},
+    prompt::{self, Control, EventStream, Look, MAX_HEARD, PausesRequest, SessionState},
 };
 
 /// The interval at which a comment is sent when nothing else is.
@@ -32,87 +42,158 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const TRIES: u32 = 25;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// How a session stands, as [`Look::Run`] tells it.
+/// The most bytes that the id of a message may have.
+const MAX_ID_BYTES: usize = 128;
+
+/// One for each session, or some.
+static BEGINS: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
+
+/// The messages of a page that were heard, and the record that the run of each began with.
+type HeardMessages = BTreeMap<Arc<str>, u64>;
+
+/// How a session stands, as [`Look::Run`] and [`Look::Heard`] tell it.
 #[derive(Deserialize)]
 struct Stand {
     state: SessionState,
     head: u64,
     #[serde(default)]
     began: u64,
+    /// True if somebody drives it, or will.
+    #[serde(default)]
+    due: bool,
+    #[serde(default)]
+    heard: HeardMessages,
 }
 
 pub(super) async fn ag_ui(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ag_ui::RunAgentInput = read(&headers, body).await?;
-    let events = begin(whom.prompter, &input.thread_id, |pauses| input.wish(pauses)).await?;
+    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| input.wish(pauses, |id| heard.contains_key(id));
+    let events = begin(whom.prompter, &input.thread_id, &input.messages, wish).await?;
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
 /// The newest run once more, from its beginning on.
 pub(super) async fn ag_ui_again(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ag_ui::RunAgentInput = read(&headers, body).await?;
-    let stand = stand(&whom.prompter, &input.thread_id).await?;
+    let stand = stand(&whom.prompter, &input.thread_id, Look::Run).await?;
     let events = again(whom.prompter, &input.thread_id, &stand).await?;
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
 pub(super) async fn ai_sdk(whom: Whom, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let input: ai_sdk::ChatRequest = read(&headers, body).await?;
-    let events = begin(whom.prompter, &input.id, |pauses| input.wish(pauses)).await?;
+    let wish = |pauses: &[Arc<Pause>], heard: &HeardMessages| input.wish(pauses, |id| heard.contains_key(id));
+    let last = input.messages.last().map(std::slice::from_ref).unwrap_or_default();
+    let events = begin(whom.prompter, &input.id, last, wish).await?;
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &input)))
 }
 
 /// The run that is at work or waits, from its beginning on; 204 if there is none, as `resumeStream` of a chat wants it.
 pub(super) async fn ai_sdk_again(whom: Whom, Path(OfSession { name }): Path<OfSession>) -> Result<Response, Problem> {
-    let stand = match stand(&whom.prompter, &name).await {
+    let stand = match stand(&whom.prompter, &name, Look::Run).await {
         Err(error) if error.kind() == ErrorKind::Missing => return Ok(StatusCode::NO_CONTENT.into_response()),
         stand => stand?,
     };
-    if !matches!(stand.state, SessionState::Working | SessionState::Waiting) {
+    let is_there = match stand.state {
+        SessionState::Working | SessionState::Waiting => true,
+        SessionState::Open => !waiting(&whom.prompter, &name).await?.is_empty(),
+        _ => stand.is_queued(),
+    };
+    if !is_there {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let events = again(whom.prompter, &name, &stand).await?;
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &ai_sdk::ChatRequest::new(&*name))))
 }
 
-async fn stand(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Stand, Error> {
-    let told = prompter.look(Some(session), Look::Run).await?;
+impl Stand {
+    /// True if a first prompt waits for somebody who begins a run on it.
+    fn is_queued(&self) -> bool {
+        self.began == 0 && self.due
+    }
+}
+
+async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Result<Stand, Error> {
+    let told = prompter.look(Some(session), look).await?;
     serde_json::from_value(told)
         .map_err(|error| Error::new(ErrorKind::Connection, "the agent told nothing of its run").with_source(error))
 }
 
-/// Begins a run, or answers the one that waits; its events until it ends or waits, whoever performs it.
+/// What a page calls the newest messages of the user.
+fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
+    let said = messages.iter().rev().filter(|it| it["role"] == "user");
+    let ids: Vec<&str> = said.filter_map(|it| it["id"].as_str()).take(MAX_HEARD).collect();
+    if ids.iter().any(|id| id.len() > MAX_ID_BYTES) {
+        let message = format!("the id of a message has {MAX_ID_BYTES} bytes at most");
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(ids.into_iter().map(Arc::from).collect())
+}
+
+/// Begins a run, or answers the one that waits; its events until it ends or waits, whoever performs it. A message that was
+/// heard before begins nothing: what came of it is told.
 async fn begin(
     prompter: Arc<dyn Prompter>,
     session: &str,
-    wish: impl FnOnce(&[Arc<Pause>]) -> Result<PageWish, protocols::Error>,
+    messages: &[Value],
+    wish: impl Fn(&[Arc<Pause>], &HeardMessages) -> Result<PageWish, protocols::Error>,
 ) -> Result<EventStream, Error> {
     let at_work = "a run of the session is at work; hint: follow it, or wait for its end";
-    let (mut head, mut pauses) = (0, Vec::new());
-    match stand(&prompter, session).await {
-        Ok(Stand { state: SessionState::Working, .. }) => return Err(Error::new(ErrorKind::Conflict, at_work)),
+    let at_work = || Error::new(ErrorKind::Conflict, at_work);
+    let ids = ids(messages)?;
+    // What a message begins is begun before the same message is looked for again.
+    let mut hasher = DefaultHasher::new();
+    session.hash(&mut hasher);
+    let _begins = match BEGINS.get(hasher.finish() as usize % BEGINS.len()) {
+        Some(begins) => Some(begins.lock().await),
+        None => None,
+    };
+    let (mut head, mut pauses, mut heard, mut is_free) = (0, Vec::new(), HeardMessages::new(), true);
+    match stand(&prompter, session, Look::Heard { messages: ids }).await {
         Ok(stand) => {
-            head = stand.head;
-            let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
-            pauses.extend(page.pauses.into_iter().map(|waiting| waiting.pause));
+            (head, heard) = (stand.head, stand.heard);
+            let works = stand.state == SessionState::Working;
+            let asked = || prompter.pauses(PausesRequest::new().session(session));
+            // Whoever asks whether a run goes on that a crash has cut off has its log, and performs nothing.
+            pauses = match if works { asked().await } else { when_free(asked).await } {
+                Err(error) if works && error.kind() == ErrorKind::Conflict => Vec::new(),
+                page => page?.pauses.into_iter().map(|waiting| waiting.pause).collect(),
+            };
             // Somebody will go on with it, where nobody is asked whether.
-            if stand.state == SessionState::Open && pauses.is_empty() {
-                return Err(Error::new(ErrorKind::Conflict, at_work));
-            }
+            let will = stand.due && matches!(stand.state, SessionState::Open | SessionState::New);
+            is_free = !pauses.is_empty() || !(works || will);
         }
         // A session begins with its first prompt.
         Err(error) if error.kind() == ErrorKind::Missing => {}
         Err(error) => return Err(error),
     }
-    let control = match wish(&pauses).map_err(refused)? {
-        PageWish::Prompt(_) if !pauses.is_empty() => {
+    let control = match wish(&pauses, &heard) {
+        Ok(PageWish::Heard(id)) => {
+            let began = heard.get(&id).copied().unwrap_or_default();
+            return told(prompter, session, began).await;
+        }
+        _ if !is_free => return Err(at_work()),
+        Err(error) => return Err(refused(error)),
+        Ok(PageWish::Prompt { .. }) if !pauses.is_empty() => {
             return Err(Error::new(ErrorKind::Conflict, "a run of the session waits for an answer"));
         }
-        PageWish::Prompt(said) => Control::Prompt { text: text(&said)? },
-        PageWish::Answers(answers) => Control::Answer { answers },
+        Ok(PageWish::Prompt { messages, ids }) => Control::Prompt { text: text(&messages)?, messages: ids },
+        Ok(PageWish::Answers(answers)) => Control::Answer { answers },
     };
     when_free(|| prompter.control(Some(session), control.clone())).await?;
-    let events = prompter.attach(Some(session), Some(head)).await?;
-    Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, head))))
+    next(prompter, session, head).await
+}
+
+/// What comes after a record, until a run ends or waits, whoever performs it and whenever.
+async fn next(prompter: Arc<dyn Prompter>, session: &str, after: u64) -> Result<EventStream, Error> {
+    let events = prompter.attach(Some(session), Some(after)).await?;
+    Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, after))))
+}
+
+/// Returns what a session waits for.
+async fn waiting(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Vec<Arc<Pause>>, Error> {
+    let page = when_free(|| prompter.pauses(PausesRequest::new().session(session))).await?;
+    Ok(page.pauses.into_iter().map(|waiting| waiting.pause).collect())
 }
 
 /// Asks again for a moment: a run keeps its session until shortly after its end was told, and a page may be faster.
@@ -126,23 +207,62 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
     ask().await
 }
 
-/// The newest run from its beginning on, until it ends or waits. Where it waited before and was answered, it is told as one.
+/// The newest run of a session from its beginning on, or the one that begins on what waits there.
 async fn again(prompter: Arc<dyn Prompter>, session: &str, stand: &Stand) -> Result<EventStream, Error> {
-    let events = prompter.attach(Some(session), Some(stand.began.saturating_sub(1))).await?;
-    let events = stream::unfold(Some((events, None)), |state| async move {
-        let (mut events, mut waits) = state?;
-        loop {
-            match events.next().await {
-                Some(Ok(event)) if event.who.depth == 0 && matches!(event.kind, EventKind::RunPaused { .. }) => {
-                    waits = Some(event);
+    match stand.began {
+        0 if stand.is_queued() => next(prompter, session, stand.head).await,
+        0 => Err(Error::new(ErrorKind::Missing, format!("nothing was said in the session {session:?} yet"))),
+        began => told(prompter, session, began).await,
+    }
+}
+
+/// The run that began with a record, from there on, until it ends or waits. Where it waited before and was answered, it is told
+/// as one.
+async fn told(prompter: Arc<dyn Prompter>, session: &str, began: u64) -> Result<EventStream, Error> {
+    let events = prompter.attach(Some(session), Some(began.saturating_sub(1))).await?;
+    let (session, newest) = (Arc::<str>::from(session), None::<Event>);
+    let events = stream::unfold(Some((events, None, newest)), move |state| {
+        let (prompter, session) = (Arc::clone(&prompter), Arc::clone(&session));
+        async move {
+            let (mut events, mut waits, mut newest) = state?;
+            loop {
+                match events.next().await {
+                    Some(Ok(event)) if event.who.depth == 0 && matches!(event.kind, EventKind::RunPaused { .. }) => {
+                        waits = Some(event);
+                    }
+                    Some(next) => {
+                        newest = next.as_ref().ok().filter(|event| event.who.depth == 0).cloned().or(newest);
+                        return Some((vec![next], Some((events, None, newest))));
+                    }
+                    // Those of a store end here, and are not asked again.
+                    None => {
+                        let last = match waits {
+                            Some(waits) => vec![Ok(waits)],
+                            None => {
+                                unended(&prompter, &session, newest?).await.unwrap_or_else(|error| vec![Err(error)])
+                            }
+                        };
+                        return Some((last, None));
+                    }
                 }
-                Some(next) => return Some((next, Some((events, None)))),
-                // Those of a store end here, and are not asked again.
-                None => return Some((Ok(waits?), None)),
             }
         }
     });
-    Ok(Box::pin(events))
+    Ok(prompt::until_end(Box::pin(events.flat_map(stream::iter))))
+}
+
+/// The end of the events of a run that has none in its log: it waits for a word whether it goes on, or nobody drives it.
+async fn unended(
+    prompter: &Arc<dyn Prompter>,
+    session: &str,
+    newest: Event,
+) -> Result<Vec<Result<Event, Error>>, Error> {
+    let pauses = waiting(prompter, session).await?;
+    if pauses.is_empty() || matches!(newest.kind, EventKind::RunFinished { .. }) {
+        let message = "the run has not ended, and nobody goes on with it; hint: resume or stop it, or fork the session with a prompt";
+        return Err(Error::new(ErrorKind::Conflict, message));
+    }
+    Ok(prompt::asks(&newest, pauses).into_iter().map(Ok).collect())
 }
 
 /// The text of messages: the surface takes no other prompt.

@@ -3,6 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::EventKind;
+#[cfg(feature = "http")]
+use adjutant_agent::{Event, Outcome, Pause, RunResult};
 use futures_util::{StreamExt, stream};
 use tokio::time::sleep;
 
@@ -65,4 +67,13 @@ pub(crate) fn until_end(events: EventStream) -> EventStream {
         });
         Some((event, (!is_end).then_some(events)))
     }))
+}
+
+/// The end that the events of a run have which waits for a word whether it goes on: its log holds none. `newest` is their last.
+#[cfg(feature = "http")]
+pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
+    let asked: Vec<_> = pauses.iter().map(|pause| EventKind::Paused { pause: Arc::clone(pause) }).collect();
+    let result = RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Paused { pauses }) };
+    let ends = asked.into_iter().chain([EventKind::RunPaused { result: Arc::new(result) }]);
+    ends.map(|kind| Event { kind, ..newest.clone() }).collect()
 }

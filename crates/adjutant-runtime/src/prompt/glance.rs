@@ -139,6 +139,14 @@ async fn state(sessions: &Sessions, info: &LogInfo, glance: &Glance) -> Result<S
     })
 }
 
+/// True if more may be written to a log by whoever performs its run.
+pub(super) fn is_driven(info: &LogInfo) -> bool {
+    match &info.work {
+        Some(work) => *work == Work::Open,
+        None => info.is_owned,
+    }
+}
+
 impl SessionInfo {
     /// What is known of a session without its log.
     pub(super) fn of(info: LogInfo) -> Self {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq, Work};
-use adjutant_llm::{Entry, Model, UserMessage};
+use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq};
+use adjutant_llm::{Custom, Entry, Model, UserMessage};
 use adjutant_tool::{Answer, ToolSpec};
 use futures_util::{StreamExt, future::BoxFuture};
 use serde_json::{Value, json};
 
 use super::{
-    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PromptRequest, ResumeRequest, SessionInfo, forking,
+    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PAGE_MARK, ResumeRequest, SessionInfo, forking,
+    glance::is_driven,
+    local::check_prompt,
     look, session, told,
     work::{RunStream, Wish},
 };
@@ -47,9 +49,12 @@ impl LocalPrompter {
         Box::pin(async move {
             let (log, table) = (session::check(&session)?, &self.asked().table);
             let control = match control {
-                Control::Prompt { text } => {
+                Control::Prompt { text, messages } => {
                     let place = table.place()?;
-                    let run = self.begin(&PromptRequest::new(text), &session).await?;
+                    check_prompt(&text)?;
+                    let mark = (!messages.is_empty()).then(|| mark(&messages));
+                    let said = mark.into_iter().chain([Entry::from(UserMessage::from(&*text))]).collect::<Vec<_>>();
+                    let run = self.begin_on(said, &session, None).await?;
                     run.detach(place);
                     return Ok(());
                 }
@@ -65,7 +70,7 @@ impl LocalPrompter {
             journal.info(&log).await.map_err(told::of_journal)?;
             let post = match control {
                 Control::Steer { text } => message(Lane::Steering, &text)?,
-                Control::FollowUp { text } | Control::Prompt { text } => message(Lane::FollowUp, &text)?,
+                Control::FollowUp { text } | Control::Prompt { text, .. } => message(Lane::FollowUp, &text)?,
                 Control::Answer { .. } => return Err(idle(&session)),
                 Control::Stop {} if table.wish(&session, Wish::Stop) => return Ok(()),
                 Control::Stop {} => return self.end_waiting(&session, &log).await,
@@ -212,19 +217,16 @@ pub(super) fn after(info: &LogInfo, after: Option<u64>) -> Result<Seq, Error> {
     Ok(after)
 }
 
-/// True if more may be written to a log by whoever performs its run.
-pub(super) fn is_driven(info: &LogInfo) -> bool {
-    match &info.work {
-        Some(work) => *work == Work::Open,
-        None => info.is_owned,
-    }
-}
-
 pub(super) fn message(lane: Lane, text: &str) -> Result<Post, Error> {
     if text.trim().is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "the message is empty"));
     }
     Ok(Post::Message { lane, content: Entry::from(UserMessage::from(text)) })
+}
+
+/// The entry that says what a page calls the messages that stand behind it.
+pub(super) fn mark(messages: &[Arc<str>]) -> Entry {
+    Entry::Custom(Custom { kind: PAGE_MARK.into(), value: json!({"messageIds": messages}) })
 }
 
 pub(super) fn idle(session: &str) -> Error {

@@ -445,7 +445,7 @@ impl Prompter for LocalPrompter {
 }
 
 /// What is asked about a run that a crash has cut off.
-fn left(session: &str) -> Pause {
+pub(super) fn left(session: &str) -> Pause {
     let ask = Ask::approval("a crash has cut off the run; may it go on?");
     Pause::of_run(PauseId(format!("crash/{session}").into()), ThreadId::from(session), ask)
 }
@@ -468,7 +468,7 @@ pub(super) fn left_behind(session: &str) -> Error {
     Error::new(ErrorKind::Conflict, message)
 }
 
-fn check_prompt(prompt: &str) -> Result<(), Error> {
+pub(super) fn check_prompt(prompt: &str) -> Result<(), Error> {
     if prompt.len() > MAX_PROMPT_BYTES {
         let message = format!("the prompt has {} bytes; it may have {MAX_PROMPT_BYTES}", prompt.len());
         return Err(Error::new(ErrorKind::Full, message));

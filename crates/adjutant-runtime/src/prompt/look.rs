@@ -1,13 +1,13 @@
 //! Looks into sessions: what their logs tell, no matter who works in them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, Record, ResumeItem, Seq, Sessions, Work};
-use adjutant_llm::{Request, ToolName};
+use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, PostNo, Record, ResumeItem, Seq, Sessions, Work};
+use adjutant_llm::{Custom, Entry, Request, ToolName};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::{Glances, session, shown_request, told};
+use super::{Glances, MAX_HEARD, PAGE_MARK, glance::is_driven, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
 /// The largest number of sessions of workers that are told, and of those that are looked at for them.
@@ -43,6 +43,11 @@ pub enum Look {
     },
     /// Where it stands, and where its newest run began.
     Run,
+    /// The same, and which messages of pages it has heard.
+    Heard {
+        /// What their pages call them, at most [`MAX_HEARD`](super::MAX_HEARD).
+        messages: Vec<Arc<str>>,
+    },
     /// What is due among all sessions, and who works; no session is named.
     Fleet,
 }
@@ -60,6 +65,7 @@ impl Look {
                 ("/context", [("after", after.to_string())].into_iter().chain(limit).collect())
             }
             Self::Run => ("/run", Vec::new()),
+            Self::Heard { messages } => ("/run", vec![("messages", json!(messages).to_string())]),
             Self::Fleet => ("/fleet", Vec::new()),
         }
     }
@@ -80,12 +86,27 @@ pub(super) async fn look(
     let log = session::check(name)?;
     let info = sessions.journal().info(&log).await.map_err(told::of_journal)?;
     Ok(match look {
-        Look::Run => {
+        Look::Run | Look::Heard { .. } => {
             let began = began(sessions, &info).await?;
-            let stands = glances.at(sessions, info, &mut 0).await?;
+            let heard = match look {
+                Look::Heard { messages } => Some(heard(sessions, &info, messages).await?),
+                _ => None,
+            };
+            // What is posted to a session without a record waits for somebody who begins it.
+            let is_said = info.head == Seq(0)
+                && !sessions.journal().posted(&log, PostNo::default()).await.map_err(told::of_journal)?.is_empty();
+            let is_due = is_said || is_driven(&info);
+            // Whether a run has ended in a copy is known from its records alone.
+            let stands = glances.at(sessions, info, &mut u64::MAX.clone()).await?;
             let mut told = json!({"state": stands.state, "head": stands.records});
+            if is_due {
+                told["due"] = true.into();
+            }
             if let Some(began) = began {
                 told["began"] = json!(began);
+            }
+            if let Some(heard) = heard {
+                told["heard"] = json!(heard);
             }
             told
         }
@@ -131,6 +152,50 @@ async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error
         }
         most = most.saturating_mul(4);
     }
+}
+
+/// The messages of these that the log names as heard, each with the record that its run began with.
+async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Result<BTreeMap<Arc<str>, Seq>, Error> {
+    if messages.len() > MAX_HEARD {
+        return Err(Error::new(ErrorKind::Invalid, format!("{MAX_HEARD} messages at most are looked for")));
+    }
+    // Of the first agent: the run that is open, or the newest, and marks that came by posts: they count with the words behind.
+    let (mut heard, mut first, mut began, mut is_open) = (BTreeMap::new(), None, Seq(0), false);
+    let (mut marked, mut early) = (Vec::new(), Vec::new());
+    let mut records = sessions.journal().read(&info.log, Seq(0));
+    while !messages.is_empty()
+        && let Some(stamped) = records.next().await
+    {
+        let stamped = stamped.map_err(told::of_journal)?;
+        if *first.get_or_insert_with(|| stamped.thread.clone()) != stamped.thread {
+            continue;
+        }
+        match &stamped.record {
+            Record::Began { prompts, .. } => {
+                (began, is_open) = (stamped.seq, true);
+                let ids = prompts.iter().flat_map(named).chain(early.drain(..));
+                heard.extend(ids.map(|id| (id, began)));
+            }
+            Record::Ended { .. } => is_open = false,
+            Record::Queued { content: Entry::User(_), .. } if is_open => {
+                heard.extend(marked.drain(..).map(|id| (id, began)));
+            }
+            Record::Queued { content: Entry::User(_), .. } => early.append(&mut marked),
+            Record::Queued { content, .. } if named(content).next().is_some() => marked = named(content).collect(),
+            _ => {}
+        }
+    }
+    heard.retain(|id, _| messages.contains(id));
+    Ok(heard)
+}
+
+/// What a page calls the messages behind this entry.
+fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
+    let ids = match entry {
+        Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array(),
+        _ => None,
+    };
+    ids.into_iter().flatten().filter_map(Value::as_str).map(Arc::from)
 }
 
 /// Adds to the tools of a request what they are, as far as they are the same today.

@@ -20,8 +20,8 @@ use tokio::time::{sleep, timeout};
 use super::{
     Control, EventStream, FileHistory, ForkRequest, Glances, Look, MessagePage, MessagesRequest, ObjectRequest,
     PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo, SessionPage,
-    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, history, live, look, resuming, session,
-    told,
+    SessionsRequest, UndoRequest, Undone, WaitingPause, following, forking, glance::is_driven, history, live, look,
+    resuming, session, told,
 };
 use crate::{Error, ErrorKind};
 
@@ -88,7 +88,7 @@ impl StoredPrompter {
     }
 
     /// Posts a prompt, to a session that is made if there is none; returns its newest record before that.
-    async fn say(&self, name: &str, text: &str) -> Result<Seq, Error> {
+    async fn say(&self, name: &str, text: &str, messages: &[Arc<str>]) -> Result<Seq, Error> {
         let (log, said) = (session::check(name)?, live::message(Lane::FollowUp, text)?);
         let head = match self.journal().info(&log).await {
             Ok(info) => info.head,
@@ -101,6 +101,10 @@ impl StoredPrompter {
             }
             Err(error) => return Err(told::of_journal(error)),
         };
+        if !messages.is_empty() {
+            // It counts only with what follows it.
+            self.post(&log, Post::Message { lane: Lane::Steering, content: live::mark(messages) }).await?;
+        }
         self.post(&log, said).await?;
         Ok(head)
     }
@@ -212,7 +216,7 @@ impl Prompter for StoredPrompter {
             return Err(Error::new(ErrorKind::Invalid, "a store has no agent that another one could ask"));
         }
         let session = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
-        let after = self.say(&session, &prompt).await?;
+        let after = self.say(&session, &prompt, &[]).await?;
         self.until_end(&session, after).await
     }
 
@@ -240,14 +244,14 @@ impl Prompter for StoredPrompter {
     }
 
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error> {
-        if let Control::Prompt { text } = &control {
+        if let Control::Prompt { text, messages } = &control {
             let name = session.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
-            return self.say(name, text).await.map(drop);
+            return self.say(name, text, messages).await.map(drop);
         }
         let info = self.info(session).await?;
         let post = match control {
             Control::Steer { text } => live::message(Lane::Steering, &text)?,
-            Control::FollowUp { text } | Control::Prompt { text } => live::message(Lane::FollowUp, &text)?,
+            Control::FollowUp { text } | Control::Prompt { text, .. } => live::message(Lane::FollowUp, &text)?,
             Control::Answer { answers } => return self.answer(&info, &answers).await,
             Control::Stop {} => {
                 let open = self.0.sessions.open_run(&info).await.map_err(told::of_journal)?;
@@ -266,7 +270,7 @@ impl Prompter for StoredPrompter {
     async fn attach(&self, session: Option<&str>, after: Option<u64>) -> Result<EventStream, Error> {
         let info = self.info(session).await?;
         let after = live::after(&info, after)?;
-        if after == info.head && !live::is_driven(&info) {
+        if after == info.head && !is_driven(&info) {
             return Ok(Box::pin(stream::empty()));
         }
         let (stored, fold) = (Arc::clone(&self.0), self.0.taken(&info, after));
@@ -396,7 +400,8 @@ impl LogFollower {
                 continue;
             }
             let is_fresh = fold.ended.is_some() && self.info.is_owned && !mem::replace(&mut self.was_fresh, true);
-            if fold.is_at_work() || is_fresh {
+            // A run that nobody drives, as in a copy of its log, is told as far as it came.
+            if (fold.is_at_work() && is_driven(&self.info)) || is_fresh {
                 sleep(LOOK_EVERY).await;
                 continue;
             }

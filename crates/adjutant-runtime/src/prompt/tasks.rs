@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
 
-use super::{Control, EventStream, LocalPrompter, ResumeRequest, live, session, told};
+use super::{Control, EventStream, LocalPrompter, ResumeRequest, following, live, local::left, session, told};
 use crate::{Error, ErrorKind};
 
 /// The time in which a run that has ended lets go of its session, or the next agent begins.
@@ -45,7 +45,15 @@ impl LocalPrompter {
             None => Box::pin(stream::empty()),
         };
         asked.table.forget();
-        Ok(events)
+        if !self.is_left(session) {
+            return Ok(events);
+        }
+        // Whoever follows the task is asked too whether it goes on.
+        let mut events: Vec<_> = events.collect().await;
+        let newest = events.iter().rev().filter_map(|it| it.as_ref().ok()).find(|event| event.who.depth == 0);
+        let ends = newest.map(|event| following::asks(event, vec![Arc::new(left(session))]));
+        events.extend(ends.into_iter().flatten().map(Ok));
+        Ok(Box::pin(stream::iter(events)))
     }
 
     /// The events after a record, until nobody works in the session: where agents hand the conversation over, each has a run.

@@ -6,10 +6,11 @@ use adjutant_agent::Answered;
 use adjutant_runtime::{
     Backend, ErrorKind, Instance, Prompter, Reason, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
+    host::HostFile,
     prompt::{MessagesRequest, PausesRequest, PromptRequest, ResumeRequest, WaitingPause, waiting_sessions},
 };
 use futures_util::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::desk::{GOOD, LONG, Manner, Place, created, kill, pid, place, process, resolved, until};
@@ -121,6 +122,32 @@ async fn ends_there(agent: &dyn Instance, prompter: &dyn Prompter) {
     assert_eq!(tries(&agent.workspace()), 1);
 }
 
+/// Pages are asked as well whether the run goes on, and say so in their way.
+async fn answers_as_a_page(host: &HostFile, approves: bool) {
+    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+    let asked = async |method: reqwest::Method, path: &str, resume: Value| {
+        let asked = http.request(method, format!("http://{}/v1/{path}", host.address)).bearer_auth(&host.token);
+        asked.json(&json!({"threadId": "main", "runId": "r", "resume": resume})).send().await.expect("it answers")
+    };
+    let told = async |method, path| asked(method, path, json!([])).await.text().await.expect("it ends");
+    let chat = told(reqwest::Method::GET, "ai-sdk/main/stream").await;
+    assert!(chat.contains("data-pause") && chat.contains("a crash has cut off the run"), "{chat}");
+    let task = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "1.main"}});
+    let task = http.post(format!("http://{}/a2a?A2A-Version=1.0", host.address)).bearer_auth(&host.token).json(&task);
+    let task = task.send().await.expect("it answers").text().await.expect("it ends");
+    assert!(task.contains("TASK_STATE_INPUT_REQUIRED") && task.contains("crash/main"), "{task}");
+    let page = told(reqwest::Method::POST, "ag-ui/connect").await;
+    let end: Value = serde_json::from_str(page.trim_end().rsplit("data: ").next().expect("an end")).expect("JSON");
+    let interrupt = &end["outcome"]["interrupts"][0];
+    assert_eq!(
+        (&interrupt["reason"], end["outcome"]["interrupts"].as_array().map(Vec::len)),
+        (&json!("confirmation"), Some(1))
+    );
+    let answer = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": approves}}]);
+    let answered = asked(reqwest::Method::POST, "ag-ui", answer).await;
+    assert_eq!(answered.status(), 200, "{:?}", answered.text().await);
+}
+
 #[tokio::test]
 async fn run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says() {
     for (is_process, on_restart, answer) in [
@@ -143,9 +170,13 @@ async fn run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says
             assert_eq!(refused.kind(), ErrorKind::Conflict);
             let wrong = ResumeRequest::new(vec![Answered { pause: asked.pause.id.clone(), ..asked.pause.answer(5) }]);
             assert_eq!(prompter.resume(wrong).await.err().map(|error| error.kind()), Some(ErrorKind::Invalid));
-            let given = if approves { asked.pause.approve() } else { asked.pause.deny("") };
-            let events = prompter.resume(ResumeRequest::new(vec![given])).await.expect("it is answered");
-            tokio::spawn(events.for_each(|_| async {}));
+            if let Ok(host) = HostFile::read(&agent.workspace()) {
+                answers_as_a_page(&host, approves).await;
+            } else {
+                let given = if approves { asked.pause.approve() } else { asked.pause.deny("") };
+                let events = prompter.resume(ResumeRequest::new(vec![given])).await.expect("it is answered");
+                tokio::spawn(events.for_each(|_| async {}));
+            }
         }
         if on_restart == "resume" {
             assert_eq!(waiting(&*prompter).await, [], "nobody is asked");

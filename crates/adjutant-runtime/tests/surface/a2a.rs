@@ -41,6 +41,8 @@ async fn agent_answers_over_a2a_behind_its_token_and_shows_its_card_to_everybody
     assert_eq!(ask(&stage, elsewhere).await.status, 403);
     let stranger = Asked { token: None, ..asked("GetTask", json!({"id": "1.a"})) };
     assert_eq!(ask(&stage, stranger).await.status, 401);
+    let text = Asked { media: "text/plain", ..asked("GetTask", json!({"id": "1.a"})) };
+    assert_eq!(ask(&stage, text).await.status, 415);
 
     let go = said("m1", "Go.", &json!({"contextId": "a"}));
     let stream = ask(&stage, asked("SendStreamingMessage", go.clone())).await;

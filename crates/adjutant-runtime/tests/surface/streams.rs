@@ -1,13 +1,19 @@
 //! The streams of other people's pages, as routes: a run goes on whoever follows it, and what waits is answered.
 
+use std::{sync::Arc, time::Duration};
+
+use adjutant_agent::{Durability, MemoryJournal};
 use adjutant_llm::{Gate, Script};
-use adjutant_runtime::prompt::MessagesRequest;
+use adjutant_runtime::{
+    Prompter,
+    prompt::{ForkRequest, Look, MessagesRequest, StoredPrompter},
+};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use crate::{
     raw::{Answer, Asked, ask, ask_then},
-    stage::{Over, Stage, stage},
+    stage::{self, Over, Stage, stage},
 };
 
 /// A protocol: its route, and how a page attaches to what goes on.
@@ -63,6 +69,13 @@ impl Of {
             Self::AiSdk => frames.iter().find(|it| it["type"] == "tool-approval-request").cloned().unwrap_or_default(),
         }
     }
+}
+
+/// The same request, whose message has an id.
+fn named<'a>(asked: Asked<'a>, id: &str) -> Asked<'a> {
+    let mut body: Value = serde_json::from_str(&asked.body).expect("JSON");
+    body["messages"][0]["id"] = id.into();
+    asked.json(body)
 }
 
 /// The contents of the frames, but for a mark behind the last one.
@@ -139,10 +152,88 @@ async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
 }
 
 #[tokio::test]
+async fn message_is_heard_once_and_what_came_of_it_is_told_to_whoever_sends_it_again() {
+    for of in [Of::AgUi, Of::AiSdk] {
+        let gate = Gate::default();
+        let scripts = [Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")];
+        let stage = stage(Over::Http, scripts).await;
+        let sent = |id: &str| named(of.asks("talk", Ok("Hi.")), id);
+        let first = ask(&stage, sent("u1"));
+        let again = async {
+            gate.reached().await;
+            ask_then(&stage, sent("u1"), || gate.open()).await
+        };
+        let (first, again) = tokio::join!(first, again);
+        assert_eq!((text(&told(&first)), text(&told(&again))), ("One.".into(), "One.".into()), "{of:?}");
+        stage.idle().await;
+        let next = ask(&stage, sent("u2")).await;
+        assert_eq!(text(&told(&next)), "Two.");
+        stage.idle().await;
+        let (one, two) = tokio::join!(ask(&stage, sent("u1")), ask(&stage, sent("u2")));
+        assert_eq!((text(&told(&one)), text(&told(&two))), ("One.".into(), "Two.".into()), "{of:?}");
+        assert_eq!(stage.model.requests().len(), 2, "{of:?}");
+    }
+}
+
+#[tokio::test]
+async fn words_beside_an_answer_are_refused_before_anything_runs() {
+    for of in [Of::AgUi, Of::AiSdk] {
+        let asks = Script::new().call("delete", json!({"what": "it"}));
+        let stage = stage(Over::Http, [asks, Script::new().text("Done.")]).await;
+        let waits = told(&ask(&stage, named(of.asks("talk", Ok("Delete it.")), "u1")).await);
+        let question = of.question(&waits);
+        let answers = |id: &str| {
+            let mut body: Value = serde_json::from_str(&of.asks("talk", Err(question.clone())).body).expect("JSON");
+            let parts = json!([{"type": "text", "text": "No, stop!"}]);
+            body["messages"] = json!([{"role": "user", "id": id, "content": "No, stop!", "parts": parts}]);
+            if of == Of::AiSdk {
+                body["answers"] = json!([{"id": question["approvalId"], "payload": {"approved": true}}]);
+            }
+            Asked::new("POST", of.path()).json(body)
+        };
+        let refused = ask(&stage, answers("u2")).await;
+        assert!(refused.status == 400 && refused.body.contains("words beside an answer"), "{}", refused.body);
+        assert_eq!((stage.model.requests().len(), said(&stage, "talk").await.len()), (1, 1), "{of:?}");
+        // What it holds of before is nothing new.
+        assert_eq!(text(&told(&ask(&stage, answers("u1")).await)), "Done.", "{of:?}");
+    }
+}
+
+#[tokio::test]
+async fn copy_of_a_run_in_its_middle_is_open_and_told_as_far_as_it_came() {
+    let asks = Script::new().call("delete", json!({"what": "it"}));
+    let journal = MemoryJournal::default();
+    let stage = stage::kept(Over::Http, [asks], journal.clone(), Durability::default()).await;
+    let events = stage::all(stage.stream("talk", "Delete it.").await.expect("it begins")).await;
+    let opened = events.iter().find(|it| stage::name(it) == "turn_started").expect("a turn").seq;
+    let mut fork = ForkRequest::new("copy");
+    fork.at = Some(opened.0);
+    stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
+    let stored: Arc<dyn Prompter> = Arc::new(StoredPrompter::new(Arc::new(journal)));
+    for prompter in [&stage.prompter, &stored] {
+        let stands = prompter.look(Some("copy"), Look::Run).await.expect("it is there");
+        assert_eq!((&stands["state"], stands.get("due")), (&json!("open"), None));
+        let told = timeout(
+            Duration::from_secs(60),
+            stage::all(prompter.attach(Some("copy"), Some(0)).await.expect("it is there")),
+        );
+        assert_eq!(told.await.expect("it ends").last().map(|it| it.seq), Some(opened));
+    }
+    let back = Asked { path: "/v1/ag-ui/connect", ..Of::AgUi.asks("copy", Ok("Never read.")) };
+    let told = told(&ask(&stage, back).await);
+    let end = told.last().expect("an end");
+    assert!(
+        end["type"] == "RUN_ERROR" && end["message"].as_str().is_some_and(|it| it.contains("nobody goes on")),
+        "{end}"
+    );
+    assert_eq!(ask(&stage, Asked::new("GET", "/v1/ai-sdk/copy/stream")).await.status, 204);
+}
+
+#[tokio::test]
 async fn what_a_page_cannot_ask_for_is_told_to_it() {
     let stage = stage(Over::Http, []).await;
-    let picture = json!([{"type": "image", "source": {"type": "data", "value": "AA", "mimeType": "image/png"}}]);
-    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA"}]);
+    let picture = json!([{"type": "image", "source": {"type": "data", "value": "AAAA", "mimeType": "image/png"}}]);
+    let file = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]);
     let of = |path: &'static str, body: Value| Asked::new("POST", path).json(body);
     for (asked, status, why) in [
         (of("/v1/ag-ui", json!({"threadId": "talk"})), 400, "AG-UI's `RunAgentInput`"),
