@@ -1,9 +1,12 @@
 //! An editor that drives agents over a pipe in memory: what it says, and what it hears, line by line.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
 
-use adjutant_agent::{Agent, MemoryJournal};
-use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel};
+use adjutant_agent::{Agent, Journal, Lane, MemoryJournal, PauseId, Post};
+use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel, UserMessage};
 use adjutant_protocols::acp::{OpenSession, SessionWish, serve};
 use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, tool_fn};
 use serde_json::{Value, json};
@@ -27,6 +30,11 @@ impl Desk {
 
     fn note(&self, what: impl Into<String>) {
         self.done.lock().expect("nobody panics").push(what.into());
+    }
+
+    /// Says something to the session from elsewhere.
+    async fn post(&self, post: Post) {
+        self.journal.post(&"s".into(), post).await.expect("memory does not fail");
     }
 
     fn done(&self) -> Vec<String> {
@@ -69,25 +77,31 @@ struct Editor {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
     server: JoinHandle<std::io::Result<()>>,
+    desk: Desk,
     asked: u32,
 }
 
 impl Editor {
     fn of(desk: &Desk) -> Self {
         let (near, far) = duplex(1 << 16);
-        let ((input, output), (far_input, far_output), desk) = (split(near), split(far), desk.clone());
+        let ((input, output), (far_input, far_output), own) = (split(near), split(far), desk.clone());
         let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
-            let agent = desk.agent().journal(desk.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
-            let (set, always) = (desk.clone(), desk.clone());
+            let is_known = wish.session.as_ref().is_none_or(|name| &*name.0 != "unknown");
+            let agent = own.agent().journal(own.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
+            let (set, always) = (own.clone(), own.clone());
             let modes = [["plan", "Plan", "Looks."], ["all", "All", "Does."]];
-            let open = OpenSession::new(agent).modes(modes, || "plan".into(), move |mode| set.note(mode));
+            let set = move |mode: &str| {
+                set.note(mode);
+                std::future::ready(Ok::<_, Infallible>(()))
+            };
+            let open = OpenSession::new(agent).modes(modes, || "plan".into(), set);
             let open = open.on_always(move |_| {
                 always.note("always");
                 Answer::approve()
             });
-            async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(open) } }
+            async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(is_known.then_some(open)) } }
         }));
-        Self { lines: BufReader::new(input).lines(), output, server, asked: 0 }
+        Self { lines: BufReader::new(input).lines(), output, server, desk: desk.clone(), asked: 0 }
     }
 
     /// One that has its session open: a new one, or one that is loaded.
@@ -134,9 +148,25 @@ impl Editor {
             answers = rest;
             let result = match *answer {
                 "leave" => return heard,
+                "elsewhere" => {
+                    let post = Post::Answer {
+                        pause: PauseId("main/c1_0_0/k".into()),
+                        answer: Answer::give("red"),
+                        shown: None,
+                    };
+                    self.desk.post(post).await;
+                    continue;
+                }
+                "cancelled" => json!({"outcome": {"outcome": "cancelled"}}),
                 "cancel" => {
                     self.say(&json!({"method": "session/cancel", "params": {"sessionId": "s"}}).to_string()).await;
                     json!({"outcome": {"outcome": "cancelled"}})
+                }
+                "malformed" => json!({"outcome": "allow"}),
+                "error" => {
+                    let error = json!({"id": message["id"], "error": {"code": -32601, "message": "no such method"}});
+                    self.say(&error.to_string()).await;
+                    continue;
                 }
                 text if message["method"] == "elicitation/create" => {
                     let value: Value = serde_json::from_str(text).expect("JSON");
@@ -198,12 +228,16 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-const WAITS: &str = "[nobody answered, so the run waits: your next message asks again]";
 const ASKED: &str = r#"
     tool_call c1_0_0 pending
     tool_call_update c1_0_0
     ? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]
     tool_call_update c1_0_0 in_progress"#;
+const CHOICE: &str = r#"
+    tool_call c1_0_0 pending
+    tool_call_update c1_0_0
+    tool_call_update c1_0_0 in_progress
+    ? "c1_0_0" Which? ["value-0","value-1","reject"]"#;
 const PAID: &str = "
     tool_call_update c1_0_0 completed paid
     agent_message_chunk Done.
@@ -218,7 +252,24 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
     let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
     let options = json!({"enum": ["red", "blue"]});
     let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
-    let table: [Row; 9] = [
+    let refused = |why: &str| {
+        format!(
+            "{}
+            agent_message_chunk [taken as a no, as it was not answered: {why}]
+            tool_call_update c1_0_0 in_progress
+            tool_call_update c1_0_0 failed not executed: a person refused the call: {why}
+            agent_message_chunk Done.
+            end_turn",
+            ASKED.replace("tool_call_update c1_0_0 in_progress", "")
+        )
+    };
+    let none_of_them = refused("the editor chose none of the options");
+    let cancelled = format!(
+        "{ASKED}
+        tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
+        cancelled"
+    );
+    let table: [Row; 14] = [
         (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
         (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
         (
@@ -232,36 +283,28 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
             ),
             &[],
         ),
+        (vec![pay()], &["cancel"], cancelled.clone(), &[]),
+        (vec![pay()], &["cancelled"], cancelled, &[]),
+        (vec![pay(), done()], &["none"], none_of_them.clone(), &[]),
+        (vec![pay(), done()], &["value-0"], none_of_them.clone(), &[]),
+        (vec![pay(), done()], &["malformed"], none_of_them, &[]),
+        (vec![pay(), done()], &["error"], refused("no such method"), &[]),
         (
-            vec![pay()],
-            &["cancel"],
-            format!(
-                "{ASKED}
-                tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
-                cancelled"
-            ),
-            &[],
-        ),
-        (
-            vec![pay()],
-            &["none"],
-            format!(
-                "{}\nagent_message_chunk {WAITS}\nend_turn",
-                ASKED.replace("tool_call_update c1_0_0 in_progress", "")
-            ),
+            vec![Script::new().call("ask", options.clone()), done()],
+            &["value-1"],
+            format!("{CHOICE}\ntool_call_update c1_0_0 completed \"blue\"\nagent_message_chunk Done.\nend_turn"),
             &[],
         ),
         (
             vec![Script::new().call("ask", options), done()],
-            &["value-1"],
-            r#"tool_call c1_0_0 pending
-            tool_call_update c1_0_0
-            tool_call_update c1_0_0 in_progress
-            ? "c1_0_0" Which? ["value-0","value-1","reject"]
-            tool_call_update c1_0_0 completed "blue"
-            agent_message_chunk Done.
-            end_turn"#
-                .into(),
+            &["elsewhere"],
+            format!(
+                "{CHOICE}
+                user_message_chunk red
+                tool_call_update c1_0_0 completed \"red\"
+                agent_message_chunk Done.
+                end_turn"
+            ),
             &[],
         ),
         (
@@ -307,17 +350,14 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
         agent_message_chunk {left}
         ok"
     );
+    let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
     // Whoever does not answer is asked again.
-    for (answer, expect) in [("leave", ""), ("none", &format!("agent_message_chunk {WAITS}\nend_turn"))] {
-        let (mut editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
-        assert_eq!(heard, lines(&told));
-        let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
-        assert_eq!(editor.prompt("Go on.", &[answer]).await, lines(&format!("{asked}\n{expect}")));
-        editor.leave().await;
-    }
+    let (mut editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
+    assert_eq!(heard, lines(&told));
+    assert_eq!(editor.prompt("Go on.", &["leave"]).await, [asked]);
+    editor.leave().await;
     let (mut editor, heard) = Editor::open(&desk, "session/resume", json!({})).await;
     assert_eq!(heard, lines(&format!("agent_message_chunk {left}\nok")));
-    let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
     let ran = "tool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 completed paid";
     let expect = format!("{asked}\n{ran}\nagent_message_chunk I go on.\nend_turn");
     assert_eq!(editor.prompt("Go on.", &["allow"]).await, lines(&expect));
@@ -336,6 +376,24 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
     assert_eq!(editor.prompt("Go on.", &["cancel"]).await, lines(&format!("{asked}\ncancelled")));
     assert_eq!(editor.prompt("Something else.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
     assert_eq!(desk.done(), [""; 0]);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn message_that_was_posted_elsewhere_is_told_where_it_is_heard() {
+    let desk = Desk::new([done(), done(), Script::new().text("Green.")]);
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    editor.prompt("Go.", &[]).await;
+    for (lane, text) in [(Lane::FollowUp, "And blue?"), (Lane::Steering, "Be short.")] {
+        desk.post(Post::Message { lane, content: UserMessage::text(text).into() }).await;
+    }
+    let heard = editor.prompt("What is yellow?", &[]).await;
+    let expect = "user_message_chunk Be short.
+        agent_message_chunk Done.
+        user_message_chunk And blue?
+        agent_message_chunk Green.
+        end_turn";
+    assert_eq!(heard, lines(expect));
     editor.leave().await;
 }
 
@@ -378,11 +436,30 @@ async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
     let prompt = |part: Value| json!({"method": "session/prompt", "params": {"sessionId": "s", "prompt": [part]}});
     let open =
         |method: &str, cwd: &str| json!({"method": method, "params": {"sessionId": "t", "cwd": cwd, "mcpServers": []}});
+    let with = |servers: Value| json!({"method": "session/new", "params": {"cwd": "/w", "mcpServers": servers}});
+    let server = json!({"name": "a", "command": "/bin/a", "args": [], "env": []});
+    let changed = |field: &str, value: Value| {
+        let mut server = server.clone();
+        server[field] = value;
+        with(json!([server]))
+    };
     let table = [
         (json!({"method": "session/fork", "params": {}}), "-32601"),
         (open("session/new", "w"), "-32602"),
         (open("session/new", "/nowhere"), "-32603"),
         (json!({"method": "session/load", "params": {"cwd": "/w"}}), "-32602"),
+        (json!({"method": "session/load", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
+        (json!({"method": "session/resume", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
+        (with(json!({"a": server})), "-32602"),
+        (with(json!([server, server])), "-32602"),
+        (changed("name", Value::Null), "-32602"),
+        (changed("command", "a".into()), "-32602"),
+        (changed("args", json!([1])), "-32602"),
+        (changed("env", json!([{"name": "A"}])), "-32602"),
+        (changed("type", "sse".into()), "-32602"),
+        (changed("type", "http".into()), "-32602"),
+        (with(json!([{"type": "http", "name": "a", "url": "file:///a"}])), "-32602"),
+        (with(json!([{"type": "http", "name": "a", "url": "http://a", "headers": ["a"]}])), "-32602"),
         (json!({"method": "session/set_mode", "params": {"sessionId": "s", "modeId": "none"}}), "-32602"),
         (json!({"method": "session/prompt", "params": {"sessionId": "t", "prompt": []}}), "-32002"),
         (json!({"method": "session/prompt", "params": {"sessionId": "s"}}), "-32602"),

@@ -90,7 +90,7 @@ async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
             let case = case.to_owned();
             agent.log().on_event(move |event| sequences::release(&case, &event.kind));
         }
-        std::future::ready(agent.map(OpenSession::new).ok_or("no case is called so"))
+        std::future::ready(agent.map(|agent| Some(OpenSession::new(agent))).ok_or("no case is called so"))
     };
     // Standard input may be held open by whoever looks on.
     serve(tokio::io::stdin(), tokio::io::stdout(), open).await?;

@@ -85,8 +85,18 @@ fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_kil
         let args = json!({"path": path, "content": "new\n"});
         Script::new().call("write_file", args).usage(usage())
     };
-    let server =
-        serve([write("a.txt"), says("Written."), write("c.txt"), says("Both."), write("b.txt"), says("Done.")]);
+    let server = serve([
+        write("a.txt"),
+        says("Written."),
+        write("c.txt"),
+        says("Both."),
+        write("d.txt"),
+        says("No."),
+        write("d.txt"),
+        says("No."),
+        write("b.txt"),
+        says("Done."),
+    ]);
     let mut editor = Editor::begin(&server, folder.path());
     let place = |session: &Value| json!({"sessionId": session, "cwd": root, "mcpServers": []});
     let opened = editor.ask("session/new", place(&Value::Null), "").pop().expect("an answer");
@@ -105,6 +115,18 @@ fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_kil
     assert_eq!(permissions(&editor.prompt(session, "Write c.txt.", "reject")), 0);
     assert!(root.join("c.txt").is_file());
 
+    editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "plan"}), "");
+    assert_eq!(permissions(&editor.prompt(session, "Write d.txt.", "allow")), 0);
+    assert!(!root.join("d.txt").exists());
+    editor.leave();
+    // Another agent knows that the session only looks, and whatever it is told later.
+    let mut editor = Editor::begin(&server, folder.path());
+    let unknown = json!({"sessionId": "unknown", "cwd": root, "mcpServers": []});
+    assert_eq!(editor.ask("session/load", unknown, "").pop().expect("an answer")["error"]["code"], -32002);
+    let loaded = editor.ask("session/load", place(session), "").pop().expect("an answer");
+    assert_eq!(loaded["result"]["modes"]["currentModeId"], "plan", "{loaded}");
+    assert_eq!(permissions(&editor.prompt(session, "Write d.txt.", "allow")), 0);
+    assert!(!root.join("d.txt").exists());
     editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "ask"}), "");
     editor.prompt(session, "Write b.txt.", "kill");
     editor.child.wait().expect("it ends");

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    io, mem,
+    future, io, mem,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -15,6 +15,8 @@ use tokio::{
 
 /// The largest number of bytes of a line.
 const MAX_LINE: usize = 16 << 20;
+/// The largest number of characters of what an editor says about a fault of its own.
+const MAX_WHY: usize = 500;
 
 /// An answer that says why not: a code of JSON-RPC or of the protocol, and a text for people.
 #[derive(Debug)]
@@ -101,7 +103,7 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct Asked {
     last: u64,
-    waiting: HashMap<u64, oneshot::Sender<Option<Value>>>,
+    waiting: HashMap<u64, oneshot::Sender<Result<Value, RpcFault>>>,
 }
 
 impl Link {
@@ -121,10 +123,10 @@ impl Link {
         self.send(json!({"method": "session/update", "params": {"sessionId": session, "update": update}})).await;
     }
 
-    /// Asks the editor; `None` if it does not know the method, or fails.
+    /// Asks the editor; the fault is its own.
     ///
     /// Cancel: its answer is passed over.
-    pub(super) async fn call(&self, method: &str, params: Value) -> Option<Value> {
+    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, RpcFault> {
         let (sender, answer) = oneshot::channel();
         let id = {
             let mut asked = self.asked();
@@ -136,13 +138,22 @@ impl Link {
             id
         };
         self.send(json!({"id": id, "method": method, "params": params})).await;
-        answer.await.ok()?
+        match answer.await {
+            Ok(answer) => answer,
+            // Nobody answers any more.
+            Err(_) => future::pending().await,
+        }
     }
 
     /// Hears an answer; one to no question is passed over.
-    pub(super) fn answered(&self, mut answer: Value) {
+    pub(super) fn answered(&self, answer: &Value) {
         let sender = answer["id"].as_u64().and_then(|id| self.asked().waiting.remove(&id));
-        let result = answer.get_mut("result").map(Value::take);
+        let fault = || {
+            let (code, message) = (&answer["error"]["code"], answer["error"]["message"].as_str().unwrap_or("an error"));
+            let code = code.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(RpcFault::INTERNAL);
+            RpcFault(code, message.chars().take(MAX_WHY).collect())
+        };
+        let result = answer.get("result").cloned().ok_or_else(fault);
         if let Some(sender) = sender {
             // Whoever asked may have been stopped meanwhile.
             let _ = sender.send(result);

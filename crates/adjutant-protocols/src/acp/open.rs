@@ -1,11 +1,19 @@
 //! What an editor wants opened, and a session that was: its agent, its modes, and what an approval for good means.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use adjutant_agent::Agent;
 use adjutant_core::{LogId, Pause};
 use adjutant_tool::Answer;
+use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
+
+use super::link::RpcFault;
 
 /// The wish of an editor for a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,13 +23,55 @@ pub struct SessionWish {
     pub session: Option<LogId>,
     /// The folder that is worked in: an absolute path.
     pub cwd: PathBuf,
-    /// The servers of the Model Context Protocol that the editor knows. Shape: `mcpServers` of `session/new`.
+    /// The servers of the Model Context Protocol that the editor knows, each with a name of its own, and by command or
+    /// over HTTP. Shape: `mcpServers` of `session/new`.
     pub mcp_servers: Vec<Value>,
 }
 
 impl SessionWish {
-    pub(super) fn new(session: Option<LogId>, cwd: PathBuf, mcp_servers: Vec<Value>) -> Self {
-        Self { session, cwd, mcp_servers }
+    pub(super) fn read(session: Option<LogId>, params: &Value) -> Result<Self, RpcFault> {
+        let cwd = absolute(&params["cwd"]).ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?.to_owned();
+        let mcp_servers = match &params["mcpServers"] {
+            Value::Array(servers) => servers.clone(),
+            Value::Null => Vec::new(),
+            _ => return Err(RpcFault::params("`mcpServers` is a list")),
+        };
+        let mut names = HashSet::new();
+        for server in &mcp_servers {
+            let name = server["name"].as_str().filter(|name| !name.is_empty());
+            let name = name.ok_or_else(|| RpcFault::params("a server of MCP needs its `name`"))?;
+            let wrong = if names.insert(name) { wrong(server) } else { Some("there are two of this name") };
+            if let Some(wrong) = wrong {
+                return Err(RpcFault::params(format!("the server of MCP {name:?}: {wrong}")));
+            }
+        }
+        Ok(Self { session, cwd, mcp_servers })
+    }
+}
+
+fn absolute(value: &Value) -> Option<&Path> {
+    value.as_str().map(Path::new).filter(|path| path.is_absolute())
+}
+
+/// The reason why a server cannot be used, if there is one.
+fn wrong(server: &Value) -> Option<&'static str> {
+    let all = |list: &Value, fits: fn(&Value) -> bool| match list {
+        Value::Array(list) => list.iter().all(fits),
+        other => other.is_null(),
+    };
+    let is_pair = |it: &Value| it["name"].is_string() && it["value"].is_string();
+    let url = server["url"].as_str().unwrap_or_default();
+    match server.get("type").map(Value::as_str) {
+        None | Some(Some("stdio")) if absolute(&server["command"]).is_none() => Some("`command` is an absolute path"),
+        None | Some(Some("stdio")) if !all(&server["args"], Value::is_string) => Some("`args` is a list of texts"),
+        None | Some(Some("stdio")) if !all(&server["env"], is_pair) => Some("`env` is a list of names and values"),
+        None | Some(Some("stdio")) => None,
+        Some(Some("http")) if !["http://", "https://"].iter().any(|it| url.starts_with(it)) => {
+            Some("`url` is an address over HTTP")
+        }
+        Some(Some("http")) if !all(&server["headers"], is_pair) => Some("`headers` is a list of names and values"),
+        Some(Some("http")) => None,
+        Some(_) => Some("of transports, `stdio` and `http` are spoken here"),
     }
 }
 
@@ -36,29 +86,40 @@ pub struct OpenSession {
     pub(super) agent: Agent,
     pub(super) modes: Vec<Value>,
     pub(super) mode: Arc<dyn Fn() -> String + Send + Sync>,
-    pub(super) set_mode: Arc<dyn Fn(&str) + Send + Sync>,
+    pub(super) set_mode: Arc<SetMode>,
     pub(super) always: Option<Arc<Always>>,
 }
 
+type SetMode = dyn Fn(&str) -> BoxFuture<'static, Result<(), RpcFault>> + Send + Sync;
 pub(super) type Always = dyn Fn(&Pause) -> Answer + Send + Sync;
 
 impl OpenSession {
     /// The session of this agent, without modes. What a run of it waits for is asked in the editor.
     pub fn new(agent: Agent) -> Self {
-        let (mode, set_mode) = (Arc::new(String::new), Arc::new(|_: &str| {}));
+        let (mode, set_mode) = (Arc::new(String::new), Arc::new(|_: &str| std::future::ready(Ok(())).boxed()));
         Self { root: None, rest: Arc::new(|| {}), agent, modes: Vec::new(), mode, set_mode, always: None }
     }
 
     /// Sets the modes, each by its id, its name and what it is; how the id of the present one is known, and what changes it.
+    ///
+    /// Whoever loads the session again is told the mode as `current` knows it then: `set` should keep it with the session.
     #[must_use]
-    pub fn modes<'a>(
+    pub fn modes<'a, Set, E>(
         mut self,
         modes: impl IntoIterator<Item = [&'a str; 3]>,
         current: impl Fn() -> String + Send + Sync + 'static,
-        set: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Self {
+        set: impl Fn(&str) -> Set + Send + Sync + 'static,
+    ) -> Self
+    where
+        Set: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display,
+    {
         let told = |[id, name, description]: [&str; 3]| json!({"id": id, "name": name, "description": description});
         self.modes = modes.into_iter().map(told).collect();
+        let set = move |mode: &str| {
+            let set = set(mode);
+            async move { set.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
+        };
         (self.mode, self.set_mode) = (Arc::new(current), Arc::new(set));
         self
     }

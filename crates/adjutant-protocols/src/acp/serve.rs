@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     fmt, io,
-    path::Path,
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -37,7 +36,7 @@ const MAX_WORK: usize = 256;
 /// The number of messages that wait to be written before whoever has more waits.
 const MAX_UNWRITTEN: usize = 64;
 
-/// Serves an editor until it leaves; `open` opens the sessions that it asks for.
+/// Serves an editor until it leaves; `open` opens the sessions that it asks for, and gives `None` for one that it does not know.
 ///
 /// Each line of at most 16 MiB is a message; what is wrong with one is its answer. 64 sessions may be open at a time.
 /// What a run waits for is asked in the editor. When the editor leaves, its runs are left as they are: whoever loads
@@ -55,15 +54,16 @@ const MAX_UNWRITTEN: usize = 64;
 /// ```
 /// use std::{convert::Infallible, io};
 ///
-/// use adjutant_agent::Agent;
+/// use adjutant_agent::{Agent, Sessions};
 /// use adjutant_protocols::acp::{OpenSession, serve};
 ///
 /// /// The program that an editor begins; the agent's journal keeps its sessions.
-/// async fn edit(agent: Agent) -> io::Result<()> {
+/// async fn edit(agent: Agent, sessions: Sessions) -> io::Result<()> {
 ///     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-///     serve(input, output, |wish| {
-///         let agent = wish.session.map_or_else(|| agent.new_session(), |name| agent.session(name));
-///         async { Ok::<_, Infallible>(OpenSession::new(agent)) }
+///     serve(input, output, async |wish| {
+///         let Some(name) = wish.session else { return Ok(Some(OpenSession::new(agent.new_session()))) };
+///         let is_known = sessions.journal().info(&name).await.is_ok();
+///         Ok::<_, Infallible>(is_known.then(|| OpenSession::new(agent.session(name))))
 ///     })
 ///     .await
 /// }
@@ -74,7 +74,7 @@ pub async fn serve<Opened, E>(
     open: impl Fn(SessionWish) -> Opened + Send + Sync,
 ) -> io::Result<()>
 where
-    Opened: Future<Output = Result<OpenSession, E>> + Send,
+    Opened: Future<Output = Result<Option<OpenSession>, E>> + Send,
     E: fmt::Display,
 {
     let (sender, said) = mpsc::channel(MAX_UNWRITTEN);
@@ -109,7 +109,7 @@ fn end(written: io::Result<()>) -> io::Result<()> {
 
 struct Server<'a> {
     link: Arc<Link>,
-    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, RpcFault>> + Send + Sync + 'a>,
+    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<Option<OpenSession>, RpcFault>> + Send + Sync + 'a>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
     /// True once the editor said who it is.
     is_met: AtomicBool,
@@ -152,7 +152,7 @@ impl Server<'_> {
             // Others may be passed over.
             (Some(_), None) => None,
             (None, Some(_)) if message.get("result").is_some() || message.get("error").is_some() => {
-                self.link.answered(message);
+                self.link.answered(&message);
                 None
             }
             _ => {
@@ -193,8 +193,8 @@ impl Server<'_> {
                 if !seat.open.modes.iter().any(|known| known["id"] == *mode) {
                     return Err(RpcFault::params(format!("there is no such mode: {mode}")));
                 }
-                (seat.open.set_mode)(mode.as_str().unwrap_or_default());
-                Ok(now(json!({})))
+                let set = (seat.open.set_mode)(mode.as_str().unwrap_or_default());
+                Ok(async { set.await.map(|()| json!({})) }.boxed())
             }
             "session/close" => {
                 let seat = self.seat(&params)?;
@@ -245,15 +245,15 @@ impl Server<'_> {
     }
 
     async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, RpcFault> {
-        let cwd = params["cwd"].as_str().map(Path::new).filter(|cwd| cwd.is_absolute());
-        let cwd = cwd.ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?;
-        let servers = params["mcpServers"].as_array().cloned().unwrap_or_default();
+        let wish = SessionWish::read(session, params)?;
+        let (cwd, name) = (wish.cwd.clone(), params["sessionId"].as_str().unwrap_or_default().to_owned());
         let full = || RpcFault(RpcFault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(full());
         }
-        let open = (self.open)(SessionWish::new(session, cwd.to_owned(), servers)).await?;
-        let root = open.root.clone().unwrap_or_else(|| cwd.to_owned());
+        let unknown = || RpcFault(RpcFault::NOT_FOUND, format!("there is no session of this name: {name:?}"));
+        let open = (self.open)(wish).await?.ok_or_else(unknown)?;
+        let root = open.root.clone().unwrap_or(cwd);
         let seat = Arc::new(Seat::new(open, &root, &self.link, self.has_forms.load(Relaxed)));
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS {
