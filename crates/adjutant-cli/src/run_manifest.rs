@@ -1,6 +1,6 @@
 //! The manifest of a run: made of the command line, the files of agents and the directory, and run by the engine.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use adjutant::{
     agent::Output,
@@ -10,6 +10,7 @@ use adjutant::{
         manifest::{AgentSpec, BoardSpec, Instructions, MemorySpec, ToolboxChoice},
     },
     skills::{Skill, Skills},
+    toolkit::TextFiles,
 };
 use serde_json::Value;
 
@@ -65,12 +66,17 @@ impl RunManifest {
     /// # Errors
     /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
-        Self::with(how, root, &[])
+        Self::with(how, root, &[], None)
     }
 
-    /// The same, with the servers that an editor names.
-    pub(crate) fn with(how: &How, root: &Path, servers: &[Value]) -> Result<Self, Problem> {
-        let mut hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust)?;
+    /// The same, with the servers that an editor names, and the files that it lends.
+    pub(crate) fn with(
+        how: &How,
+        root: &Path,
+        servers: &[Value],
+        lent: Option<Arc<dyn TextFiles>>,
+    ) -> Result<Self, Problem> {
+        let mut hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust, lent)?;
         hands.told.extend(hands.servers.take_of_editor(servers, root)?);
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;

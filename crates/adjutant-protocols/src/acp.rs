@@ -5,6 +5,7 @@
 mod ask;
 mod call;
 mod content;
+mod editor;
 mod encode;
 mod link;
 mod open;

@@ -8,8 +8,10 @@ use std::{
 use adjutant_agent::{Agent, Journal, Lane, MemoryJournal, PauseId, Post};
 use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel, UserMessage};
 use adjutant_protocols::acp::{OpenSession, SessionWish, serve};
-use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, Tools, tool_fn};
+use adjutant_toolkit::{Edits, Files, TextFiles};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split},
     task::JoinHandle,
@@ -21,6 +23,8 @@ struct Desk {
     journal: MemoryJournal,
     scripts: Arc<Mutex<Vec<Script>>>,
     done: Arc<Mutex<Vec<String>>>,
+    /// A folder of files, if its agent has tools for some.
+    place: Option<Arc<TempDir>>,
 }
 
 impl Desk {
@@ -39,6 +43,13 @@ impl Desk {
 
     fn done(&self) -> Vec<String> {
         std::mem::take(&mut *self.done.lock().expect("nobody panics"))
+    }
+
+    /// The tools for the files of its folder, which an editor may lend.
+    fn tools(&self, lent: Option<Arc<dyn TextFiles>>) -> Option<[Tools; 2]> {
+        let files = Files::new(self.place.as_ref()?.path()).expect("it is a folder");
+        let files = lent.into_iter().fold(files, Files::lent_by);
+        Some([files.toolbox(), Edits::new(&files).toolbox()])
     }
 
     /// The agent of a session: `pay` asks first, `ask` asks what its arguments say.
@@ -60,6 +71,11 @@ impl Desk {
             cx.note("plan", json!({"steps": [{"text": "Edit", "status": "done"}]})).await?;
             Ok(CallResult::ok("edited"))
         });
+        self.model().tool(pay).tool(ask).tool(edit).max_turns(3)
+    }
+
+    /// An agent without tools.
+    fn model(&self) -> Agent {
         // Sessions that begin again go on with what their model has not said yet.
         let scripts = Arc::clone(&self.scripts);
         let next = move |request: &Request| {
@@ -67,8 +83,7 @@ impl Desk {
             assert!(!scripts.is_empty(), "nothing is left to say to {:?}", request.entries.iter().last());
             scripts.remove(0)
         };
-        let model = ScriptedModel::new((0..9).map(|_| Script::from_fn(next.clone())));
-        Agent::new(model).tool(pay).tool(ask).tool(edit).max_turns(3)
+        Agent::new(ScriptedModel::new((0..9).map(|_| Script::from_fn(next.clone()))))
     }
 }
 
@@ -87,7 +102,11 @@ impl Editor {
         let ((input, output), (far_input, far_output), own) = (split(near), split(far), desk.clone());
         let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
             let is_known = wish.session.as_ref().is_none_or(|name| &*name.0 != "unknown");
-            let agent = own.agent().journal(own.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
+            let agent = match own.tools(wish.files) {
+                Some([files, edits]) => own.model().toolbox(files).toolbox(edits),
+                None => own.agent(),
+            };
+            let agent = agent.journal(own.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
             let (set, always) = (own.clone(), own.clone());
             let modes = [["plan", "Plan", "Looks."], ["all", "All", "Does."]];
             let set = move |mode: &str| {
@@ -168,6 +187,7 @@ impl Editor {
                     self.say(&error.to_string()).await;
                     continue;
                 }
+                text if message["method"] == "fs/read_text_file" => json!({"content": text}),
                 text if message["method"] == "elicitation/create" => {
                     let value: Value = serde_json::from_str(text).expect("JSON");
                     json!({"action": "accept", "content": {"answer": value}})
@@ -211,6 +231,7 @@ fn short(message: &Value) -> String {
                 params["options"].as_array().into_iter().flatten().map(|it| &it["optionId"]).collect();
             format!("? {}{} {}", params["toolCall"]["toolCallId"], text(&params["toolCall"]["content"]), json!(options))
         }
+        Some(other) if other.starts_with("fs/") => format!("{other} {} {}", params["path"], params["content"]),
         Some(other) => format!("{other} {} {}", params["message"], params["requestedSchema"]),
     }
 }
@@ -395,6 +416,38 @@ async fn message_that_was_posted_elsewhere_is_told_where_it_is_heard() {
         end_turn";
     assert_eq!(heard, lines(expect));
     editor.leave().await;
+}
+
+#[tokio::test]
+async fn files_are_read_and_written_as_far_as_the_editor_lends_them() {
+    let edit = json!({"path": "a", "old_text": "open", "new_text": "new"});
+    let read = || Script::new().call("read_file", json!({"path": "a"}));
+    let asked = r#"fs/read_text_file "/w/a" null"#;
+    let wrote = r#"fs/write_text_file "/w/a" "new""#;
+    // What it lends, what it answers, which calls succeed, what it is asked, what is on the disk.
+    let both = json!({"fs": {"readTextFile": true, "writeTextFile": true}});
+    let reads = json!({"fs": {"readTextFile": true, "writeTextFile": false}});
+    let table: [(_, &[&str], _, &[&str], _); 4] = [
+        (both.clone(), &["open", "open", "open", "{}"], "completed completed", &[asked, asked, asked, wrote], "saved"),
+        (both.clone(), &["open", "typed"], "completed failed", &[asked, asked], "saved"),
+        (both, &["open", "error"], "completed failed", &[asked, asked], "saved"),
+        (reads, &["open", "open", "open"], "completed completed", &[asked, asked, asked], "new"),
+    ];
+    for (row, (lends, answers, ends, expect, left)) in table.into_iter().enumerate() {
+        let place = Arc::new(tempfile::tempdir().expect("a folder"));
+        std::fs::write(place.path().join("a"), "saved").expect("a file");
+        let desk = Desk::new([read(), Script::new().call("edit_file", edit.clone()), done()]);
+        let desk = Desk { place: Some(Arc::clone(&place)), ..desk };
+        let (mut editor, _) = Editor::open(&desk, "session/new", lends).await;
+        let heard = editor.prompt("Go.", answers).await;
+        let told: Vec<_> = heard.iter().filter(|line| line.starts_with("fs/")).collect();
+        assert_eq!(told, expect, "row {row}");
+        let is_end = |word: &&str| matches!(*word, "completed" | "failed");
+        let ended: Vec<_> = heard.iter().filter_map(|line| line.split(' ').nth(2).filter(is_end)).collect();
+        assert_eq!(ended.join(" "), ends, "row {row}: {heard:?}");
+        assert_eq!(std::fs::read_to_string(place.path().join("a")).expect("it is there"), left, "row {row}");
+        editor.leave().await;
+    }
 }
 
 #[tokio::test]

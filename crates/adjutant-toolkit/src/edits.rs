@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     Files,
-    change::{CHANGED, Change, Present, place, present, write_all},
+    change::{CHANGED, Change, Present, current, place, write_all},
     digest::Digest,
     files::{show, work},
     undo::Undo,
@@ -71,7 +71,8 @@ impl Edits {
     ) -> Result<CallResult, ToolError> {
         let _turn = self.turn.lock().await;
         let (files, undo) = (self.files.clone(), self.undo.clone());
-        let planned = work::blocking(cx, move |_| {
+        let planned = work::blocking(cx, move |stop| {
+            let files = files.during(stop);
             let mut plan = plan(&files)?;
             plan.changes.retain(|change| change.before.as_ref().map(|it| &it.bytes) != change.after.as_ref());
             if plan.changes.len() > MAX_FILES {
@@ -87,8 +88,8 @@ impl Edits {
             cx.note(CHANGED, json!(change)).await?;
         }
         let files = self.files.clone();
-        work::blocking(cx, move |_| {
-            write_all(files.root(), &plan.changes)?;
+        work::blocking(cx, move |stop| {
+            write_all(&files.clone().during(stop), &plan.changes)?;
             for change in &plan.changes {
                 files.seen(change.path.clone(), change.after.as_ref().map(|bytes| Digest::of(bytes)));
             }
@@ -143,7 +144,7 @@ impl Files {
     /// Looks at a file before it is changed. One that is there must be as it was read, if it must have been read.
     fn before(&self, asked: &str, must: Must) -> Result<(PathBuf, Option<Present>), ToolError> {
         let path = place(self.root(), asked)?;
-        let before = present(self.root(), &path)?;
+        let before = current(self, &path)?;
         if let Some(before) = &before {
             let asked = show::quoted(asked);
             match self.was_seen(&path) {

@@ -10,13 +10,14 @@ use std::{
 use adjutant_agent::Agent;
 use adjutant_core::{LogId, Pause};
 use adjutant_tool::Answer;
+use adjutant_toolkit::TextFiles;
 use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
 
 use super::link::RpcFault;
 
 /// The wish of an editor for a session.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SessionWish {
     /// The session that is gone on with; none for a new one.
@@ -26,6 +27,8 @@ pub struct SessionWish {
     /// The servers of the Model Context Protocol that the editor knows, each with a name of its own, and by command or
     /// over HTTP. Shape: `mcpServers` of `session/new`.
     pub mcp_servers: Vec<Value>,
+    /// The files of the editor below `cwd`, with what is not saved, if it lends some: for `Files::lent_by` of the toolkit.
+    pub files: Option<Arc<dyn TextFiles>>,
 }
 
 impl SessionWish {
@@ -45,7 +48,7 @@ impl SessionWish {
                 return Err(RpcFault::params(format!("the server of MCP {name:?}: {wrong}")));
             }
         }
-        Ok(Self { session, cwd, mcp_servers })
+        Ok(Self { session, cwd, mcp_servers, files: None })
     }
 }
 

@@ -4,10 +4,7 @@ use std::{
     collections::HashMap,
     fmt, io,
     pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use adjutant_core::LogId;
@@ -24,6 +21,7 @@ use tokio::{
 
 use super::{
     content,
+    editor::{EditorFiles, EditorSkills},
     link::{LineReader, Link, RpcFault, write},
     open::{OpenSession, SessionWish},
     seat::Seat,
@@ -78,12 +76,12 @@ where
     E: fmt::Display,
 {
     let (sender, said) = mpsc::channel(MAX_UNWRITTEN);
-    let (sessions, is_met, has_forms) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
     let open = Box::new(move |wish| {
         let opened = open(wish);
         async move { opened.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
     });
-    let server = Server { link: Arc::new(Link::new(sender.clone())), open, sessions, is_met, has_forms };
+    let (link, sessions, met) = (Arc::new(Link::new(sender.clone())), Mutex::default(), Mutex::default());
+    let server = Server { link, open, sessions, met };
     let (mut lines, mut writing) = (LineReader::new(input), pin!(write(said, output)));
     let mut work = FuturesUnordered::new();
     loop {
@@ -111,9 +109,8 @@ struct Server<'a> {
     link: Arc<Link>,
     open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<Option<OpenSession>, RpcFault>> + Send + Sync + 'a>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
-    /// True once the editor said who it is.
-    is_met: AtomicBool,
-    has_forms: AtomicBool,
+    /// What the editor said of itself.
+    met: Mutex<Option<EditorSkills>>,
 }
 
 type Work<'a> = BoxFuture<'a, Result<Value, RpcFault>>;
@@ -175,14 +172,14 @@ impl Server<'_> {
         if method == "initialize" {
             return self.meet(&params).map(now);
         }
-        if !self.is_met.load(Relaxed) {
-            return Err(RpcFault(RpcFault::REQUEST, "`initialize` comes first".to_owned()));
-        }
+        let skills = *self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = || RpcFault(RpcFault::REQUEST, "`initialize` comes first".to_owned());
+        let skills = skills.ok_or_else(first)?;
         match method {
             "authenticate" => Ok(now(json!({}))),
-            "session/new" => Ok(self.begin(params).boxed()),
-            "session/load" => Ok(self.load(params, true).boxed()),
-            "session/resume" => Ok(self.load(params, false).boxed()),
+            "session/new" => Ok(self.begin(params, skills).boxed()),
+            "session/load" => Ok(self.load(params, skills, true).boxed()),
+            "session/resume" => Ok(self.load(params, skills, false).boxed()),
             "session/prompt" => {
                 let (seat, message) = (self.seat(&params)?, content::message(&params["prompt"])?);
                 let turn = seat.begin()?;
@@ -210,8 +207,8 @@ impl Server<'_> {
         if !params["protocolVersion"].is_u64() {
             return Err(RpcFault::params("`protocolVersion` is a number"));
         }
-        self.is_met.store(true, Relaxed);
-        self.has_forms.store(params["clientCapabilities"]["elicitation"]["form"].is_object(), Relaxed);
+        let skills = EditorSkills::of(&params["clientCapabilities"]);
+        *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(skills);
         Ok(json!({
             "protocolVersion": 1,
             "agentInfo": {"name": "adjutant", "title": "Adjutant", "version": env!("CARGO_PKG_VERSION")},
@@ -225,17 +222,17 @@ impl Server<'_> {
         }))
     }
 
-    async fn begin(&self, params: Value) -> Result<Value, RpcFault> {
-        let seat = self.seated(&params, None).await?;
+    async fn begin(&self, params: Value, skills: EditorSkills) -> Result<Value, RpcFault> {
+        let seat = self.seated(&params, skills, None).await?;
         Ok(seat.open.told(json!({"sessionId": seat.id})))
     }
 
-    async fn load(&self, params: Value, is_told: bool) -> Result<Value, RpcFault> {
+    async fn load(&self, params: Value, skills: EditorSkills, is_told: bool) -> Result<Value, RpcFault> {
         let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
         let known = self.sessions().get(id).cloned();
         let seat = match known {
             Some(seat) => seat,
-            None => self.seated(&params, Some(LogId::from(id))).await?,
+            None => self.seated(&params, skills, Some(LogId::from(id))).await?,
         };
         if let Err(fault) = seat.begin()?.load(is_told).await {
             self.sessions().remove(id);
@@ -244,17 +241,26 @@ impl Server<'_> {
         Ok(seat.open.told(json!({})))
     }
 
-    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, RpcFault> {
-        let wish = SessionWish::read(session, params)?;
+    async fn seated(
+        &self,
+        params: &Value,
+        skills: EditorSkills,
+        session: Option<LogId>,
+    ) -> Result<Arc<Seat>, RpcFault> {
+        let mut wish = SessionWish::read(session, params)?;
         let (cwd, name) = (wish.cwd.clone(), params["sessionId"].as_str().unwrap_or_default().to_owned());
         let full = || RpcFault(RpcFault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(full());
         }
+        let named = Arc::new(OnceLock::new());
+        wish.files = EditorFiles::of(&self.link, skills, &cwd, &named);
         let unknown = || RpcFault(RpcFault::NOT_FOUND, format!("there is no session of this name: {name:?}"));
         let open = (self.open)(wish).await?.ok_or_else(unknown)?;
         let root = open.root.clone().unwrap_or(cwd);
-        let seat = Arc::new(Seat::new(open, &root, &self.link, self.has_forms.load(Relaxed)));
+        // It is given once.
+        let _ = named.set(open.agent.session_id().to_string());
+        let seat = Arc::new(Seat::new(open, &root, &self.link, skills.has_forms));
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS {
             return Err(full());
