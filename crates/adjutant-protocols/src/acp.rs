@@ -11,6 +11,7 @@ mod link;
 mod open;
 mod seat;
 mod serve;
+mod terminal;
 
 pub use encode::Encoder;
 pub use open::{OpenSession, SessionWish};

@@ -103,6 +103,7 @@ impl Editor {
         let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
             let is_known = wish.session.as_ref().is_none_or(|name| &*name.0 != "unknown");
             let agent = match own.tools(wish.files) {
+                Some(_) if wish.terminal.is_some() => own.model().toolbox(wish.terminal.expect("there is one")),
                 Some([files, edits]) => own.model().toolbox(files).toolbox(edits),
                 None => own.agent(),
             };
@@ -187,6 +188,10 @@ impl Editor {
                     self.say(&error.to_string()).await;
                     continue;
                 }
+                "silent" => continue,
+                text if message["method"].as_str().is_some_and(|it| it.starts_with("terminal/")) => {
+                    serde_json::from_str(text).expect("JSON")
+                }
                 text if message["method"] == "fs/read_text_file" => json!({"content": text}),
                 text if message["method"] == "elicitation/create" => {
                     let value: Value = serde_json::from_str(text).expect("JSON");
@@ -210,6 +215,7 @@ fn short(message: &Value) -> String {
     let part = |it: &Value| match it["type"].as_str() {
         Some("diff") => format!(" {} {} -> {}", it["path"], it["oldText"], it["newText"]),
         Some("content") => format!(" {}", it["content"]["text"].as_str().unwrap_or_default()),
+        Some("terminal") => format!(" in {}", it["terminalId"]),
         _ => format!(" {}", it["text"].as_str().unwrap_or_default()),
     };
     let text = |it: &Value| it.as_array().map_or_else(|| part(it), |parts| parts.iter().map(part).collect());
@@ -230,6 +236,10 @@ fn short(message: &Value) -> String {
             let options: Vec<_> =
                 params["options"].as_array().into_iter().flatten().map(|it| &it["optionId"]).collect();
             format!("? {}{} {}", params["toolCall"]["toolCallId"], text(&params["toolCall"]["content"]), json!(options))
+        }
+        Some(other) if other.starts_with("terminal/") => {
+            let cwd = params.get("cwd").map(|cwd| format!(" {cwd} {}", params["args"])).unwrap_or_default();
+            format!("{other} {}{cwd}", params["terminalId"])
         }
         Some(other) if other.starts_with("fs/") => format!("{other} {} {}", params["path"], params["content"]),
         Some(other) => format!("{other} {} {}", params["message"], params["requestedSchema"]),
@@ -446,6 +456,44 @@ async fn files_are_read_and_written_as_far_as_the_editor_lends_them() {
         let ended: Vec<_> = heard.iter().filter_map(|line| line.split(' ').nth(2).filter(is_end)).collect();
         assert_eq!(ended.join(" "), ends, "row {row}: {heard:?}");
         assert_eq!(std::fs::read_to_string(place.path().join("a")).expect("it is there"), left, "row {row}");
+        editor.leave().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn command_runs_in_the_editors_terminal_after_it_was_asked_about() {
+    let call = || Script::new().call("run_in_terminal", json!({"command": "make", "cwd": "b"}));
+    let asked = |text: &str| {
+        format!(
+            "tool_call c1_0_0 pending
+            tool_call_update c1_0_0
+            ? \"c1_0_0\" Run this in the editor's terminal, where no sandbox holds it? make [\"allow\",\"always\",\"reject\"]
+            {text}"
+        )
+    };
+    let begun = r#"terminal/create null "/w/b" ["-c","make"]
+        tool_call_update c1_0_0 in_progress
+        tool_call_update c1_0_0 in "t"
+        terminal/wait_for_exit "t""#;
+    let ended = |end: &str| {
+        format!("{begun}\nterminal/output \"t\"\nterminal/release \"t\"\n{end}\nagent_message_chunk Done.\nend_turn")
+    };
+    let made = r#"{"terminalId":"t"}"#;
+    let said = r#"{"output":"made","truncated":true}"#;
+    let told = "[its beginning is left out]\nmade\n";
+    let table: [(&[&str], String); 6] = [
+        (&["reject"], "tool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 failed not executed: a person refused the call: the user said no\nagent_message_chunk Done.\nend_turn".into()),
+        (&["allow", made, r#"{"exitCode":0}"#, said, "{}"], ended(&format!("tool_call_update c1_0_0 completed {told}[exit code 0]"))),
+        (&["allow", made, r#"{"signal":"KILL"}"#, said, "{}"], ended(&format!("tool_call_update c1_0_0 failed {told}[ended by signal KILL]"))),
+        (&["allow", made, "silent", said, "{}"], ended(&format!("tool_call_update c1_0_0 failed {told}[killed: it took longer than 120 s]"))),
+        (&["allow", "error"], "terminal/create null \"/w/b\" [\"-c\",\"make\"]\ntool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 failed the editor refuses: no such method\nagent_message_chunk Done.\nend_turn".into()),
+        (&["allow", made, "cancel", "{}"], format!("{begun}\nterminal/release \"t\"\ntool_call_update c1_0_0 failed stopped\ncancelled")),
+    ];
+    for (row, (answers, expect)) in table.into_iter().enumerate() {
+        let place = Some(Arc::new(tempfile::tempdir().expect("a folder")));
+        let desk = Desk { place, ..Desk::new([call(), done()]) };
+        let (mut editor, _) = Editor::open(&desk, "session/new", json!({"terminal": true})).await;
+        assert_eq!(editor.prompt("Go.", answers).await.join("\n"), lines(&asked(&expect)).join("\n"), "row {row}");
         editor.leave().await;
     }
 }

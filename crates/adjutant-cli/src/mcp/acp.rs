@@ -76,7 +76,7 @@ async fn of_folder(
     wish: SessionWish,
 ) -> Result<Option<OpenSession>, Problem> {
     let (root, sessions) = (&wish.cwd, store.sessions());
-    let mut made = RunManifest::with(how, root, &wish.mcp_servers, wish.files.clone())?;
+    let mut made = RunManifest::with(how, root, Some(&wish))?;
     let mut model = made.model().map(str::to_owned);
     let name = match &wish.session {
         None => run::new_name(root),

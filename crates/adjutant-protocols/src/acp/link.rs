@@ -128,21 +128,34 @@ impl Link {
     /// Cancel: its answer is passed over.
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, RpcFault> {
         let (sender, answer) = oneshot::channel();
-        let id = {
-            let mut asked = self.asked();
-            asked.last += 1;
-            // Nobody waits any more for those whose run was stopped.
-            asked.waiting.retain(|_, waits| !waits.is_closed());
-            let id = asked.last;
-            asked.waiting.insert(id, sender);
-            id
-        };
+        let id = self.wait(sender);
         self.send(json!({"id": id, "method": method, "params": params})).await;
         match answer.await {
             Ok(answer) => answer,
             // Nobody answers any more.
             Err(_) => future::pending().await,
         }
+    }
+
+    /// Asks for something whose answer nobody needs, as soon as the editor reads.
+    pub(super) fn call_later(&self, method: &str, params: Value) {
+        let id = self.wait(oneshot::channel().0);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        if let Err(mpsc::error::TrySendError::Full(message)) = self.out.try_send(message) {
+            let out = self.out.clone();
+            tokio::spawn(async move { out.send(message).await });
+        }
+    }
+
+    /// The number of a question whose answer is sent here.
+    fn wait(&self, sender: oneshot::Sender<Result<Value, RpcFault>>) -> u64 {
+        let mut asked = self.asked();
+        asked.last += 1;
+        // Nobody waits any more for those whose run was stopped.
+        asked.waiting.retain(|_, waits| !waits.is_closed());
+        let id = asked.last;
+        asked.waiting.insert(id, sender);
+        id
     }
 
     /// Hears an answer; one to no question is passed over.

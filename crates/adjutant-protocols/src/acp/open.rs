@@ -9,7 +9,7 @@ use std::{
 
 use adjutant_agent::Agent;
 use adjutant_core::{LogId, Pause};
-use adjutant_tool::Answer;
+use adjutant_tool::{Answer, Tools};
 use adjutant_toolkit::TextFiles;
 use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub struct SessionWish {
     pub mcp_servers: Vec<Value>,
     /// The files of the editor below `cwd`, with what is not saved, if it lends some: for `Files::lent_by` of the toolkit.
     pub files: Option<Arc<dyn TextFiles>>,
+    /// The toolbox `terminal`, if the editor has terminals: `run_in_terminal`, whose commands no sandbox holds, and which asks each time.
+    pub terminal: Option<Tools>,
 }
 
 impl SessionWish {
@@ -48,7 +50,7 @@ impl SessionWish {
                 return Err(RpcFault::params(format!("the server of MCP {name:?}: {wrong}")));
             }
         }
-        Ok(Self { session, cwd, mcp_servers, files: None })
+        Ok(Self { session, cwd, mcp_servers, files: None, terminal: None })
     }
 }
 

@@ -21,10 +21,11 @@ use tokio::{
 
 use super::{
     content,
-    editor::{EditorFiles, EditorSkills},
+    editor::{Editor, EditorSkills},
     link::{LineReader, Link, RpcFault, write},
     open::{OpenSession, SessionWish},
     seat::Seat,
+    terminal,
 };
 
 /// The largest number of sessions that are open at a time.
@@ -254,12 +255,15 @@ impl Server<'_> {
             return Err(full());
         }
         let named = Arc::new(OnceLock::new());
-        wish.files = EditorFiles::of(&self.link, skills, &cwd, &named);
+        let (link, root, session) = (Arc::clone(&self.link), cwd.clone(), Arc::clone(&named));
+        let editor = Editor { link, skills, root, session };
+        wish.files = editor.files();
+        wish.terminal = skills.has_terminals.then(|| terminal::toolbox(editor));
         let unknown = || RpcFault(RpcFault::NOT_FOUND, format!("there is no session of this name: {name:?}"));
         let open = (self.open)(wish).await?.ok_or_else(unknown)?;
         let root = open.root.clone().unwrap_or(cwd);
         // It is given once.
-        let _ = named.set(open.agent.session_id().to_string());
+        let _ = named.set((open.agent.session_id().to_string(), open.agent.identity().thread.clone()));
         let seat = Arc::new(Seat::new(open, &root, &self.link, skills.has_forms));
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS {
