@@ -14,5 +14,5 @@ mod serve;
 mod terminal;
 
 pub use encode::Encoder;
-pub use open::{OpenSession, SessionWish};
+pub use open::{ListWish, OpenSession, SessionPage, SessionWish};
 pub use serve::serve;

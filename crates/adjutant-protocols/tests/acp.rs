@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_agent::{Agent, Journal, Lane, MemoryJournal, PauseId, Post};
 use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel, UserMessage};
-use adjutant_protocols::acp::{OpenSession, SessionWish, serve};
+use adjutant_protocols::acp::{ListWish, OpenSession, SessionPage, SessionWish, serve};
 use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, Tools, tool_fn};
 use adjutant_toolkit::{Edits, Files, TextFiles};
 use serde_json::{Value, json};
@@ -100,7 +100,17 @@ impl Editor {
     fn of(desk: &Desk) -> Self {
         let (near, far) = duplex(1 << 16);
         let ((input, output), (far_input, far_output), own) = (split(near), split(far), desk.clone());
-        let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
+        let list = |wish: ListWish| async move {
+            match (wish.cwd, wish.cursor) {
+                (Some(cwd), None) if cwd.ends_with("nowhere") => Err("no such folder"),
+                (_, cursor) => {
+                    let sessions = vec![json!({"sessionId": cursor.as_deref().unwrap_or("s"), "cwd": "/w"})];
+                    let next = cursor.is_none().then(|| "t".to_owned());
+                    Ok(SessionPage { sessions, next })
+                }
+            }
+        };
+        let open = move |wish: SessionWish| {
             let is_known = wish.session.as_ref().is_none_or(|name| &*name.0 != "unknown");
             let agent = match own.tools(wish.files) {
                 Some(_) if wish.terminal.is_some() => own.model().toolbox(wish.terminal.expect("there is one")),
@@ -120,7 +130,8 @@ impl Editor {
                 Answer::approve()
             });
             async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(is_known.then_some(open)) } }
-        }));
+        };
+        let server = tokio::spawn(serve(far_input, far_output, open, list));
         Self { lines: BufReader::new(input).lines(), output, server, desk: desk.clone(), asked: 0 }
     }
 
@@ -224,6 +235,7 @@ fn short(message: &Value) -> String {
         return format!("error {} {}", error["code"], error["message"].as_str().unwrap_or_default());
     }
     match message["method"].as_str() {
+        None if message["result"]["sessions"].is_array() => message["result"].to_string(),
         None => message["result"]["stopReason"].as_str().unwrap_or("ok").to_owned(),
         Some("session/update") => {
             let (kind, status) = (update["sessionUpdate"].as_str().unwrap_or_default(), &update["status"]);
@@ -548,6 +560,8 @@ async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
         (json!({"method": "session/fork", "params": {}}), "-32601"),
         (open("session/new", "w"), "-32602"),
         (open("session/new", "/nowhere"), "-32603"),
+        (json!({"method": "session/list", "params": {"cwd": "w"}}), "-32602"),
+        (json!({"method": "session/list", "params": {"cwd": "/nowhere"}}), "-32603"),
         (json!({"method": "session/load", "params": {"cwd": "/w"}}), "-32602"),
         (json!({"method": "session/load", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
         (json!({"method": "session/resume", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
@@ -597,6 +611,15 @@ async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
     }
     editor.ask("session/set_mode", json!({"sessionId": "s", "modeId": "all"})).await;
     assert_eq!((editor.answer(&[]).await, desk.done()), (vec!["ok".to_owned()], vec!["all".to_owned()]));
+
+    let pages = [
+        (json!({"cwd": "/w"}), r#"{"sessions":[{"sessionId":"s","cwd":"/w"}],"nextCursor":"t"}"#),
+        (json!({"cursor": "t"}), r#"{"sessions":[{"sessionId":"t","cwd":"/w"}],"nextCursor":null}"#),
+    ];
+    for (wish, page) in pages {
+        editor.ask("session/list", wish).await;
+        assert_eq!(editor.answer(&[]).await, [page]);
+    }
 
     // One prompt at a time; a cancel ends it, and the next one runs.
     editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;

@@ -13,7 +13,7 @@ use adjutant::{
 };
 use uuid::Uuid;
 
-use super::serve;
+use super::{acp_list, serve};
 use crate::{
     args::{Acp, How},
     chosen_model::{ChosenModel, Tape},
@@ -45,13 +45,18 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
             Some(file) => {
                 let given = if how.taught.trust { vec![String::new()] } else { Vec::new() };
                 let engine = serve::engine(file, "acp", &given).await?;
-                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish))).await
+                let (sessions, place) = (engine.sessions(), engine.workspace().work());
+                let list = |wish| told(acp_list::list(&sessions, wish, Some(&place)));
+                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish)), list).await
             }
             None => {
                 let store = Store::open(&how.at).await?;
                 store.notice().iter().for_each(|line| tell(line));
                 let opened = Mutex::new(Vec::new());
-                let served = protocol::serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
+                let sessions = store.sessions();
+                let open = |wish| told(of_folder(how, &store, &opened, wish));
+                let list = |wish| told(acp_list::list(&sessions, wish, None));
+                let served = protocol::serve(input, output, open, list).await;
                 for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
                     store.settle(&name).await;
                 }

@@ -129,6 +129,13 @@ fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_kil
     assert_eq!(loaded["result"]["modes"]["currentModeId"], "plan", "{loaded}");
     assert_eq!(permissions(&editor.prompt(session, "Write d.txt.", "allow")), 0);
     assert!(!root.join("d.txt").exists());
+    let page = |editor: &mut Editor, cwd: &Path| {
+        editor.ask("session/list", json!({"cwd": cwd}), "").pop().expect("an answer")["result"]["sessions"].clone()
+    };
+    let listed = page(&mut editor, &root);
+    let listed: Vec<_> = listed.as_array().expect("a list").iter().filter(|it| it["sessionId"] == *session).collect();
+    assert_eq!((listed.len(), &listed[0]["title"], &listed[0]["cwd"]), (1, &"Write a.txt.".into(), &json!(root)));
+    assert_eq!(page(&mut editor, folder.path()), json!([]));
     editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "ask"}), "");
     editor.prompt(session, "Write b.txt.", "kill");
     editor.child.wait().expect("it ends");

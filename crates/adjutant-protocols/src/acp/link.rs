@@ -10,6 +10,7 @@ use adjutant_core::chain;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    runtime::Handle,
     sync::{mpsc, oneshot},
 };
 
@@ -141,9 +142,10 @@ impl Link {
     pub(super) fn call_later(&self, method: &str, params: Value) {
         let id = self.wait(oneshot::channel().0);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        if let Err(mpsc::error::TrySendError::Full(message)) = self.out.try_send(message) {
+        let unsent = self.out.try_send(message);
+        if let (Err(mpsc::error::TrySendError::Full(message)), Ok(runtime)) = (unsent, Handle::try_current()) {
             let out = self.out.clone();
-            tokio::spawn(async move { out.send(message).await });
+            runtime.spawn(async move { out.send(message).await });
         }
     }
 

@@ -80,6 +80,34 @@ fn wrong(server: &Value) -> Option<&'static str> {
     }
 }
 
+/// The wish of an editor for a list of sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListWish {
+    /// The folder whose sessions are wanted: an absolute path; none for those of all.
+    pub cwd: Option<PathBuf>,
+    /// Where the page before ended, as [`SessionPage::next`] told it.
+    pub cursor: Option<String>,
+}
+
+/// Some sessions, those that changed last first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SessionPage {
+    /// Shape: `sessions` of the answer of `session/list`.
+    pub sessions: Vec<Value>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+}
+
+impl ListWish {
+    pub(super) fn read(params: &Value) -> Result<Self, RpcFault> {
+        let cwd = Some(&params["cwd"]).filter(|cwd| !cwd.is_null());
+        let cwd = cwd
+            .map(|cwd| absolute(cwd).map(Path::to_owned).ok_or_else(|| RpcFault::params("`cwd` is an absolute path")));
+        Ok(Self { cwd: cwd.transpose()?, cursor: params["cursor"].as_str().map(str::to_owned) })
+    }
+}
+
 /// A session for an editor.
 #[derive(Clone)]
 #[non_exhaustive]

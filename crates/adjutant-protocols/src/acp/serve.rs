@@ -23,7 +23,7 @@ use super::{
     content,
     editor::{Editor, EditorSkills},
     link::{LineReader, Link, RpcFault, write},
-    open::{OpenSession, SessionWish},
+    open::{ListWish, OpenSession, SessionPage, SessionWish},
     seat::Seat,
     terminal,
 };
@@ -35,7 +35,8 @@ const MAX_WORK: usize = 256;
 /// The number of messages that wait to be written before whoever has more waits.
 const MAX_UNWRITTEN: usize = 64;
 
-/// Serves an editor until it leaves; `open` opens the sessions that it asks for, and gives `None` for one that it does not know.
+/// Serves an editor until it leaves; `open` opens the sessions that it asks for, and gives `None` for one that it does not know;
+/// `list` tells which there are.
 ///
 /// Each line of at most 16 MiB is a message; what is wrong with one is its answer. 64 sessions may be open at a time.
 /// What a run waits for is asked in the editor. When the editor leaves, its runs are left as they are: whoever loads
@@ -54,35 +55,36 @@ const MAX_UNWRITTEN: usize = 64;
 /// use std::{convert::Infallible, io};
 ///
 /// use adjutant_agent::{Agent, Sessions};
-/// use adjutant_protocols::acp::{OpenSession, serve};
+/// use adjutant_protocols::acp::{OpenSession, SessionPage, SessionWish, serve};
 ///
 /// /// The program that an editor begins; the agent's journal keeps its sessions.
 /// async fn edit(agent: Agent, sessions: Sessions) -> io::Result<()> {
 ///     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-///     serve(input, output, async |wish| {
+///     let open = async |wish: SessionWish| {
 ///         let Some(name) = wish.session else { return Ok(Some(OpenSession::new(agent.new_session()))) };
 ///         let is_known = sessions.journal().info(&name).await.is_ok();
 ///         Ok::<_, Infallible>(is_known.then(|| OpenSession::new(agent.session(name))))
-///     })
-///     .await
+///     };
+///     serve(input, output, open, async |_| Ok(SessionPage::default())).await
 /// }
 /// ```
-pub async fn serve<Opened, E>(
+pub async fn serve<Opened, Listed, E>(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
     open: impl Fn(SessionWish) -> Opened + Send + Sync,
+    list: impl Fn(ListWish) -> Listed + Send + Sync,
 ) -> io::Result<()>
 where
     Opened: Future<Output = Result<Option<OpenSession>, E>> + Send,
+    Listed: Future<Output = Result<SessionPage, E>> + Send,
     E: fmt::Display,
 {
     let (sender, said) = mpsc::channel(MAX_UNWRITTEN);
-    let open = Box::new(move |wish| {
-        let opened = open(wish);
-        async move { opened.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
-    });
+    let failed = |error: E| RpcFault(RpcFault::INTERNAL, error.to_string());
+    let open = Box::new(move |wish| open(wish).map(move |opened| opened.map_err(failed)).boxed());
+    let list = Box::new(move |wish| list(wish).map(move |listed| listed.map_err(failed)).boxed());
     let (link, sessions, met) = (Arc::new(Link::new(sender.clone())), Mutex::default(), Mutex::default());
-    let server = Server { link, open, sessions, met };
+    let server = Server { link, open, list, sessions, met };
     let (mut lines, mut writing) = (LineReader::new(input), pin!(write(said, output)));
     let mut work = FuturesUnordered::new();
     loop {
@@ -106,9 +108,13 @@ fn end(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
+/// How a wish is fulfilled.
+type Way<'a, W, T> = dyn Fn(W) -> BoxFuture<'a, Result<T, RpcFault>> + Send + Sync + 'a;
+
 struct Server<'a> {
     link: Arc<Link>,
-    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<Option<OpenSession>, RpcFault>> + Send + Sync + 'a>,
+    open: Box<Way<'a, SessionWish, Option<OpenSession>>>,
+    list: Box<Way<'a, ListWish, SessionPage>>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
     /// What the editor said of itself.
     met: Mutex<Option<EditorSkills>>,
@@ -181,6 +187,11 @@ impl Server<'_> {
             "session/new" => Ok(self.begin(params, skills).boxed()),
             "session/load" => Ok(self.load(params, skills, true).boxed()),
             "session/resume" => Ok(self.load(params, skills, false).boxed()),
+            "session/list" => {
+                let listed = (self.list)(ListWish::read(&params)?);
+                let told = |page: SessionPage| json!({"sessions": page.sessions, "nextCursor": page.next});
+                Ok(listed.map(move |listed| listed.map(told)).boxed())
+            }
             "session/prompt" => {
                 let (seat, message) = (self.seat(&params)?, content::message(&params["prompt"])?);
                 let turn = seat.begin()?;
@@ -217,7 +228,7 @@ impl Server<'_> {
                 "loadSession": true,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
-                "sessionCapabilities": {"resume": {}, "close": {}},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
             },
             "authMethods": [],
         }))
