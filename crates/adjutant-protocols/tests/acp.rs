@@ -1,12 +1,17 @@
 //! An editor that drives agents over a pipe in memory: what it says, and what it hears, line by line.
 
+#[path = "acp/lent.rs"]
+mod lent;
+#[path = "acp/wrong.rs"]
+mod wrong;
+
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex},
 };
 
 use adjutant_agent::{Agent, Journal, Lane, MemoryJournal, PauseId, Post};
-use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel, UserMessage};
+use adjutant_llm::{CallResult, Error, ErrorKind, Request, Script, ScriptedModel, UserMessage};
 use adjutant_protocols::acp::{ListWish, OpenSession, SessionPage, SessionWish, serve};
 use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, Tools, tool_fn};
 use adjutant_toolkit::{Edits, Files, TextFiles};
@@ -289,30 +294,28 @@ const PAID: &str = "
 /// What the model says, what is answered, what is heard, what is done.
 type Row = (Vec<Script>, &'static [&'static str], String, &'static [&'static str]);
 
+/// Prompts once in a session of its own for each row.
+async fn check(table: impl IntoIterator<Item = Row>) {
+    for (row, (scripts, answers, expect, effects)) in table.into_iter().enumerate() {
+        let desk = Desk::new(scripts);
+        let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+        let heard = editor.prompt("Go.", answers).await;
+        let expect = lines(&expect);
+        // Of some the end alone is told.
+        let skipped = if expect.len() == 1 { heard.len() - 1 } else { 0 };
+        assert_eq!(heard[skipped..], expect, "row {row}");
+        assert_eq!(desk.done(), effects, "row {row}");
+        editor.leave().await;
+    }
+}
+
 #[tokio::test]
 async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
     let none = || Script::new().call("none", json!({}));
     let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
     let options = json!({"enum": ["red", "blue"]});
     let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
-    let refused = |why: &str| {
-        format!(
-            "{}
-            agent_message_chunk [taken as a no, as it was not answered: {why}]
-            tool_call_update c1_0_0 in_progress
-            tool_call_update c1_0_0 failed not executed: a person refused the call: {why}
-            agent_message_chunk Done.
-            end_turn",
-            ASKED.replace("tool_call_update c1_0_0 in_progress", "")
-        )
-    };
-    let none_of_them = refused("the editor chose none of the options");
-    let cancelled = format!(
-        "{ASKED}
-        tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
-        cancelled"
-    );
-    let table: [Row; 14] = [
+    let table: [Row; 8] = [
         (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
         (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
         (
@@ -326,12 +329,6 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
             ),
             &[],
         ),
-        (vec![pay()], &["cancel"], cancelled.clone(), &[]),
-        (vec![pay()], &["cancelled"], cancelled, &[]),
-        (vec![pay(), done()], &["none"], none_of_them.clone(), &[]),
-        (vec![pay(), done()], &["value-0"], none_of_them.clone(), &[]),
-        (vec![pay(), done()], &["malformed"], none_of_them, &[]),
-        (vec![pay(), done()], &["error"], refused("no such method"), &[]),
         (
             vec![Script::new().call("ask", options.clone()), done()],
             &["value-1"],
@@ -366,17 +363,37 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
         (vec![none(), none(), none()], &[], "max_turn_requests".into(), &[]),
         (vec![failing], &[], "error -32603 no such key".into(), &[]),
     ];
-    for (row, (scripts, answers, expect, effects)) in table.into_iter().enumerate() {
-        let desk = Desk::new(scripts);
-        let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
-        let heard = editor.prompt("Go.", answers).await;
-        let expect = lines(&expect);
-        // Of some the end alone is told.
-        let skipped = if expect.len() == 1 { heard.len() - 1 } else { 0 };
-        assert_eq!(heard[skipped..], expect, "row {row}");
-        assert_eq!(desk.done(), effects, "row {row}");
-        editor.leave().await;
-    }
+    check(table).await;
+}
+
+#[tokio::test]
+async fn permission_that_is_not_answered_is_a_no_and_cancelled_ends_the_prompt() {
+    let refused = |why: &str| {
+        format!(
+            "{}
+            agent_message_chunk [taken as a no, as it was not answered: {why}]
+            tool_call_update c1_0_0 in_progress
+            tool_call_update c1_0_0 failed not executed: a person refused the call: {why}
+            agent_message_chunk Done.
+            end_turn",
+            ASKED.replace("tool_call_update c1_0_0 in_progress", "")
+        )
+    };
+    let none_of_them = refused("the editor chose none of the options");
+    let cancelled = format!(
+        "{ASKED}
+        tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
+        cancelled"
+    );
+    let table: [Row; 6] = [
+        (vec![pay()], &["cancel"], cancelled.clone(), &[]),
+        (vec![pay()], &["cancelled"], cancelled, &[]),
+        (vec![pay(), done()], &["none"], none_of_them.clone(), &[]),
+        (vec![pay(), done()], &["value-0"], none_of_them.clone(), &[]),
+        (vec![pay(), done()], &["malformed"], none_of_them, &[]),
+        (vec![pay(), done()], &["error"], refused("no such method"), &[]),
+    ];
+    check(table).await;
 }
 
 #[tokio::test]
@@ -441,76 +458,6 @@ async fn message_that_was_posted_elsewhere_is_told_where_it_is_heard() {
 }
 
 #[tokio::test]
-async fn files_are_read_and_written_as_far_as_the_editor_lends_them() {
-    let edit = json!({"path": "a", "old_text": "open", "new_text": "new"});
-    let read = || Script::new().call("read_file", json!({"path": "a"}));
-    let asked = r#"fs/read_text_file "/w/a" null"#;
-    let wrote = r#"fs/write_text_file "/w/a" "new""#;
-    // What it lends, what it answers, which calls succeed, what it is asked, what is on the disk.
-    let both = json!({"fs": {"readTextFile": true, "writeTextFile": true}});
-    let reads = json!({"fs": {"readTextFile": true, "writeTextFile": false}});
-    let table: [(_, &[&str], _, &[&str], _); 4] = [
-        (both.clone(), &["open", "open", "open", "{}"], "completed completed", &[asked, asked, asked, wrote], "saved"),
-        (both.clone(), &["open", "typed"], "completed failed", &[asked, asked], "saved"),
-        (both, &["open", "error"], "completed failed", &[asked, asked], "saved"),
-        (reads, &["open", "open", "open"], "completed completed", &[asked, asked, asked], "new"),
-    ];
-    for (row, (lends, answers, ends, expect, left)) in table.into_iter().enumerate() {
-        let place = Arc::new(tempfile::tempdir().expect("a folder"));
-        std::fs::write(place.path().join("a"), "saved").expect("a file");
-        let desk = Desk::new([read(), Script::new().call("edit_file", edit.clone()), done()]);
-        let desk = Desk { place: Some(Arc::clone(&place)), ..desk };
-        let (mut editor, _) = Editor::open(&desk, "session/new", lends).await;
-        let heard = editor.prompt("Go.", answers).await;
-        let told: Vec<_> = heard.iter().filter(|line| line.starts_with("fs/")).collect();
-        assert_eq!(told, expect, "row {row}");
-        let is_end = |word: &&str| matches!(*word, "completed" | "failed");
-        let ended: Vec<_> = heard.iter().filter_map(|line| line.split(' ').nth(2).filter(is_end)).collect();
-        assert_eq!(ended.join(" "), ends, "row {row}: {heard:?}");
-        assert_eq!(std::fs::read_to_string(place.path().join("a")).expect("it is there"), left, "row {row}");
-        editor.leave().await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn command_runs_in_the_editors_terminal_after_it_was_asked_about() {
-    let call = || Script::new().call("run_in_terminal", json!({"command": "make", "cwd": "b"}));
-    let asked = |text: &str| {
-        format!(
-            "tool_call c1_0_0 pending
-            tool_call_update c1_0_0
-            ? \"c1_0_0\" Run this in the editor's terminal, where no sandbox holds it? make [\"allow\",\"always\",\"reject\"]
-            {text}"
-        )
-    };
-    let begun = r#"terminal/create null "/w/b" ["-c","make"]
-        tool_call_update c1_0_0 in_progress
-        tool_call_update c1_0_0 in "t"
-        terminal/wait_for_exit "t""#;
-    let ended = |end: &str| {
-        format!("{begun}\nterminal/output \"t\"\nterminal/release \"t\"\n{end}\nagent_message_chunk Done.\nend_turn")
-    };
-    let made = r#"{"terminalId":"t"}"#;
-    let said = r#"{"output":"made","truncated":true}"#;
-    let told = "[its beginning is left out]\nmade\n";
-    let table: [(&[&str], String); 6] = [
-        (&["reject"], "tool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 failed not executed: a person refused the call: the user said no\nagent_message_chunk Done.\nend_turn".into()),
-        (&["allow", made, r#"{"exitCode":0}"#, said, "{}"], ended(&format!("tool_call_update c1_0_0 completed {told}[exit code 0]"))),
-        (&["allow", made, r#"{"signal":"KILL"}"#, said, "{}"], ended(&format!("tool_call_update c1_0_0 failed {told}[ended by signal KILL]"))),
-        (&["allow", made, "silent", said, "{}"], ended(&format!("tool_call_update c1_0_0 failed {told}[killed: it took longer than 120 s]"))),
-        (&["allow", "error"], "terminal/create null \"/w/b\" [\"-c\",\"make\"]\ntool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 failed the editor refuses: no such method\nagent_message_chunk Done.\nend_turn".into()),
-        (&["allow", made, "cancel", "{}"], format!("{begun}\nterminal/release \"t\"\ntool_call_update c1_0_0 failed stopped\ncancelled")),
-    ];
-    for (row, (answers, expect)) in table.into_iter().enumerate() {
-        let place = Some(Arc::new(tempfile::tempdir().expect("a folder")));
-        let desk = Desk { place, ..Desk::new([call(), done()]) };
-        let (mut editor, _) = Editor::open(&desk, "session/new", json!({"terminal": true})).await;
-        assert_eq!(editor.prompt("Go.", answers).await.join("\n"), lines(&asked(&expect)).join("\n"), "row {row}");
-        editor.leave().await;
-    }
-}
-
-#[tokio::test]
 async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     let ask = || Script::new().call("ask", json!({"type": "integer"}));
     let begun = "tool_call c1_0_0 pending
@@ -535,101 +482,5 @@ async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     let (mut editor, _) = Editor::open(&desk, "session/new", forms).await;
     let form = r#"elicitation/create "Which?" {"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]}"#;
     assert_eq!(editor.prompt("Go.", &["7"]).await, lines(&format!("{begun}\n{form}\n{ended}")));
-    editor.leave().await;
-}
-
-#[tokio::test]
-async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
-    let desk = Desk::new([Script::new().text("On and on").wait_at(1, &Gate::default()), done()]);
-    let mut editor = Editor::of(&desk);
-    editor.ask("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
-    assert_eq!(editor.answer(&[]).await, ["error -32600 `initialize` comes first"]);
-    editor.leave().await;
-    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
-    let prompt = |part: Value| json!({"method": "session/prompt", "params": {"sessionId": "s", "prompt": [part]}});
-    let open =
-        |method: &str, cwd: &str| json!({"method": method, "params": {"sessionId": "t", "cwd": cwd, "mcpServers": []}});
-    let with = |servers: Value| json!({"method": "session/new", "params": {"cwd": "/w", "mcpServers": servers}});
-    let server = json!({"name": "a", "command": "/bin/a", "args": [], "env": []});
-    let changed = |field: &str, value: Value| {
-        let mut server = server.clone();
-        server[field] = value;
-        with(json!([server]))
-    };
-    let table = [
-        (json!({"method": "session/fork", "params": {}}), "-32601"),
-        (open("session/new", "w"), "-32602"),
-        (open("session/new", "/nowhere"), "-32603"),
-        (json!({"method": "session/list", "params": {"cwd": "w"}}), "-32602"),
-        (json!({"method": "session/list", "params": {"cwd": "/nowhere"}}), "-32603"),
-        (json!({"method": "session/load", "params": {"cwd": "/w"}}), "-32602"),
-        (json!({"method": "session/load", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
-        (json!({"method": "session/resume", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
-        (with(json!({"a": server})), "-32602"),
-        (with(json!([server, server])), "-32602"),
-        (changed("name", Value::Null), "-32602"),
-        (changed("command", "a".into()), "-32602"),
-        (changed("args", json!([1])), "-32602"),
-        (changed("env", json!([{"name": "A"}])), "-32602"),
-        (changed("type", "sse".into()), "-32602"),
-        (changed("type", "http".into()), "-32602"),
-        (with(json!([{"type": "http", "name": "a", "url": "file:///a"}])), "-32602"),
-        (with(json!([{"type": "http", "name": "a", "url": "http://a", "headers": ["a"]}])), "-32602"),
-        (json!({"method": "session/set_mode", "params": {"sessionId": "s", "modeId": "none"}}), "-32602"),
-        (json!({"method": "session/prompt", "params": {"sessionId": "t", "prompt": []}}), "-32002"),
-        (json!({"method": "session/prompt", "params": {"sessionId": "s"}}), "-32602"),
-        (prompt(json!({"type": "text", "text": " "})), "-32602"),
-        (prompt(json!({"type": "audio", "data": "", "mimeType": "audio/wav"})), "-32602"),
-        (prompt(json!({"type": "resource", "resource": {"uri": "file:///a"}})), "-32602"),
-        (json!({"params": {}}), "-32600"),
-        (json!([]), "-32600"),
-        (json!("text"), "-32600"),
-    ];
-    for (mut message, code) in table {
-        if message["method"].is_string() {
-            message["id"] = "x".into();
-        }
-        editor.say(&message.to_string()).await;
-        let heard = editor.answer(&[]).await;
-        assert!(heard.len() == 1 && heard[0].starts_with(&format!("error {code} ")), "{message}: {heard:?}");
-    }
-    let deep = "[".repeat(1 << 20);
-    for (line, code) in [("{", "-32700"), ("\u{0}", "-32700"), (deep.as_str(), "-32700")] {
-        editor.say(line).await;
-        assert!(editor.answer(&[]).await[0].starts_with(&format!("error {code} ")));
-    }
-    let long = " ".repeat((16 << 20) + 1);
-    let (said, heard) = {
-        let Editor { lines, output, .. } = &mut editor;
-        let line = format!("{long}\n");
-        tokio::join!(async { output.write_all(line.as_bytes()).await }, lines.next_line())
-    };
-    assert!(said.is_ok() && heard.expect("a line").is_some_and(|line| line.contains("16 MiB at most")));
-    // What asks for nothing is passed over.
-    for line in ["", "{\"method\":\"$/other\"}", "{\"id\":99,\"result\":{}}", "{\"method\":\"session/cancel\"}"] {
-        editor.say(line).await;
-    }
-    editor.ask("session/set_mode", json!({"sessionId": "s", "modeId": "all"})).await;
-    assert_eq!((editor.answer(&[]).await, desk.done()), (vec!["ok".to_owned()], vec!["all".to_owned()]));
-
-    let pages = [
-        (json!({"cwd": "/w"}), r#"{"sessions":[{"sessionId":"s","cwd":"/w"}],"nextCursor":"t"}"#),
-        (json!({"cursor": "t"}), r#"{"sessions":[{"sessionId":"t","cwd":"/w"}],"nextCursor":null}"#),
-    ];
-    for (wish, page) in pages {
-        editor.ask("session/list", wish).await;
-        assert_eq!(editor.answer(&[]).await, [page]);
-    }
-
-    // One prompt at a time; a cancel ends it, and the next one runs.
-    editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;
-    editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;
-    let mut heard = [editor.lines.next_line().await, editor.lines.next_line().await]
-        .map(|line| short(&serde_json::from_str(&line.expect("it writes").expect("a line")).expect("JSON")));
-    heard.sort();
-    assert_eq!(heard, ["agent_message_chunk On and o", "error -32600 the session is at work; cancel that first"]);
-    editor.say("{\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}").await;
-    assert_eq!(editor.answer(&[]).await, ["cancelled"]);
-    assert_eq!(editor.prompt("Go.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
     editor.leave().await;
 }

@@ -109,12 +109,12 @@ fn end(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// How a wish is fulfilled.
-type Way<'a, W, T> = dyn Fn(W) -> BoxFuture<'a, Result<T, RpcFault>> + Send + Sync + 'a;
+type Answering<'a, W, T> = dyn Fn(W) -> BoxFuture<'a, Result<T, RpcFault>> + Send + Sync + 'a;
 
 struct Server<'a> {
     link: Arc<Link>,
-    open: Box<Way<'a, SessionWish, Option<OpenSession>>>,
-    list: Box<Way<'a, ListWish, SessionPage>>,
+    open: Box<Answering<'a, SessionWish, Option<OpenSession>>>,
+    list: Box<Answering<'a, ListWish, SessionPage>>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
     /// What the editor said of itself.
     met: Mutex<Option<EditorSkills>>,
