@@ -1,6 +1,6 @@
 // Agents behind the Agent Client Protocol, driven by acpx. `cargo xtask protocols` runs it:
 // node acp.mjs <folder of node_modules> <what is served, as JSON> <program of `protocols`>. Exit code 1 if something is not as it should.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const [packages, told, program] = process.argv.slice(2);
 const require = createRequire(pathToFileURL(`${packages}/x.js`));
 const { createAcpRuntime, createRuntimeStore } = await import(pathToFileURL(require.resolve("acpx/runtime")));
 const MOST = 5;
-const ALL = [...JSON.parse(told).cases, "question in a form", "left while it asks"];
+const ALL = [...JSON.parse(told).cases, "question in a form", "left while it asks", "lent by the editor"];
 /** How a prompt ends, where that is not `end_turn`. */
 const ENDS = { "run failed": "failed", "cancel in mid-stream": "cancelled", "cancel in mid-batch": "cancelled",
   "max turns": "max_turn_requests" };
@@ -26,7 +26,7 @@ class Editor {
     this.runtime = createAcpRuntime({
       cwd: folder, sessionStore: createRuntimeStore({ stateDir: join(folder, "acpx") }),
       agentRegistry: { resolve: () => [program, "acp", agent, join(folder, "sessions/")], list: () => ["adjutant"] },
-      permissionMode: "deny-all", nonInteractivePermissions: "deny",
+      permissionMode: name === "lent by the editor" ? "approve-all" : "deny-all", nonInteractivePermissions: "deny",
       elicitationModes: name === "question in a form" ? ["form"] : [],
       processLifecycle: { onSpawned: ({ pid }) => void this.pids.push(pid) },
       onPermissionRequest: async ({ raw }) => this.permit(raw),
@@ -71,6 +71,7 @@ async function judge(name, folder) {
   const editor = new Editor(folder, name), told = [];
   try {
     let text = "Go.";
+    if (name === "lent by the editor") writeFileSync(join(folder, "a.txt"), "old\n");
     for (let turns = 1; ; turns++) {
       check(turns < MOST, "it does not end");
       const heard = await editor.prompt(text);
@@ -94,6 +95,11 @@ async function judge(name, folder) {
     if (name === "two approvals") check(count("paid 40") === 1 && count("paid 2") === 0, "what was refused was done");
     if (name.startsWith("question")) check(count("Hello, Ada!") === 1, "nobody was greeted");
     if (name === "left while it asks") check(editor.asked.length === 2, `it asked ${editor.asked.length} times`);
+    if (name === "lent by the editor") {
+      check(count("new\n\n[exit code 3]") === 1, `the terminal shows ${JSON.stringify(all)}`);
+      check(readFileSync(join(folder, "a.txt"), "utf8") === "new\n", "the file is as it was");
+      check(editor.asked.length === 1, `it asked ${editor.asked.length} times`);
+    }
     if (name === "one tool") {
       // Another process goes on with the session.
       await editor.runtime.shutdown();

@@ -4,11 +4,12 @@ use std::{
     env,
     io::ErrorKind,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use adjutant::{
     agent::{Journal, LogId, Record, Seq},
-    toolkit::{AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rules, Sandbox, Shell, Undo, ask_user},
+    toolkit::{AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rules, Sandbox, Shell, TextFiles, Undo, ask_user},
     tools::{ToolSpec, Toolbox, Tools},
 };
 use futures_util::StreamExt;
@@ -44,10 +45,16 @@ impl Hands {
     ///
     /// # Errors
     /// `Usage` if the directory or its rules cannot be used.
-    pub(crate) fn of(root: &Path, mode: AccessMode, network: Network, is_trusted: bool) -> Result<Self, Problem> {
+    pub(crate) fn of(
+        root: &Path,
+        mode: AccessMode,
+        network: Network,
+        is_trusted: bool,
+        lent: Option<Arc<dyn TextFiles>>,
+    ) -> Result<Self, Problem> {
         let servers = Servers::find(root, if is_trusted { Trusting::Given } else { Trusting::Asked })?;
         let wrong = |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
-        let files = Files::new(root).map_err(wrong)?;
+        let files = lent.into_iter().fold(Files::new(root).map_err(wrong)?, Files::lent_by);
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let sandbox = match network {
             Network::Hosts(_) => Sandbox::bwrap(),

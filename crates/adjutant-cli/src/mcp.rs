@@ -2,6 +2,7 @@
 //! An editor is served beside it, by a protocol of its own.
 
 pub(crate) mod acp;
+mod acp_list;
 mod change;
 mod serve;
 

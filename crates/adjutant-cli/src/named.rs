@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use adjutant::agent::{JournalErrorKind, LogId, LogInfo, LogQuery, Sessions};
+use adjutant::{
+    agent::{JournalErrorKind, LogId, LogInfo, LogQuery, Sessions},
+    toolkit::AccessMode,
+};
 
 use crate::{exit::Exit, near, plain, problem::Problem, trouble};
 
@@ -10,6 +13,8 @@ use crate::{exit::Exit, near, plain, problem::Problem, trouble};
 const DIRECTORY: &str = "dir:";
 /// The prefix of the label of a tool whose calls wait for approval.
 const ASKED: &str = "ask:";
+/// The prefix of the label of the mode that an editor has set.
+const MODE: &str = "mode:";
 /// The largest number of names that are looked at for those that someone may have meant.
 const MAX_NAMES: usize = 1_000;
 
@@ -18,9 +23,17 @@ const MAX_NAMES: usize = 1_000;
 /// # Errors
 /// `Usage` if there is none, with the names that are nearest.
 pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Problem> {
-    match sessions.journal().info(&LogId::from(name)).await {
-        Err(error) if error.kind == JournalErrorKind::Missing => Err(missing(sessions, name).await),
-        info => info.map_err(|error| trouble::of_journal(&error)),
+    match known(sessions, &LogId::from(name)).await? {
+        Some(info) => Ok(info),
+        None => Err(missing(sessions, name).await),
+    }
+}
+
+/// The facts about a session, if there is one.
+pub(crate) async fn known(sessions: &Sessions, name: &LogId) -> Result<Option<LogInfo>, Problem> {
+    match sessions.journal().info(name).await {
+        Err(error) if error.kind == JournalErrorKind::Missing => Ok(None),
+        info => info.map(Some).map_err(|error| trouble::of_journal(&error)),
     }
 }
 
@@ -88,6 +101,21 @@ pub(crate) fn directory(info: &LogInfo) -> Result<Option<&str>, Problem> {
 /// The tools whose calls wait for approval in a session.
 pub(crate) fn asked(info: &LogInfo) -> impl Iterator<Item = &str> {
     info.about.labels.iter().filter_map(|label| label.strip_prefix(ASKED))
+}
+
+/// The mode that an editor has set in a session: the strictest, if there are several; one that nobody knows is the strictest.
+pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
+    let modes = info.about.labels.iter().filter_map(|label| label.strip_prefix(MODE));
+    modes.map(|mode| mode.parse().unwrap_or(AccessMode::Plan)).min_by_key(|mode| *mode as u8)
+}
+
+/// Keeps a mode with a session, in the place of another.
+pub(crate) async fn keep_mode(sessions: &Sessions, name: &LogId, mode: AccessMode) -> Result<(), Problem> {
+    let Some(info) = known(sessions, name).await? else { return Err(missing(sessions, &name.0).await) };
+    let new = format!("{MODE}{mode}");
+    let old = info.about.labels.iter().filter(|label| label.starts_with(MODE) && ***label != new);
+    let old: Vec<&str> = old.map(|label| &**label).collect();
+    sessions.label(name, &[&new], &old).await.map_err(|error| trouble::of_journal(&error))
 }
 
 /// The label that makes calls of a tool wait for approval in a session.

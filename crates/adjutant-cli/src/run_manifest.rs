@@ -5,11 +5,13 @@ use std::{collections::BTreeSet, path::Path};
 use adjutant::{
     agent::Output,
     orchestration::Definition,
+    protocols::acp::SessionWish,
     runtime::{
         Manifest,
         manifest::{AgentSpec, BoardSpec, Instructions, MemorySpec, ToolboxChoice},
     },
     skills::{Skill, Skills},
+    tools::Toolbox,
 };
 use serde_json::Value;
 
@@ -65,13 +67,17 @@ impl RunManifest {
     /// # Errors
     /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
-        Self::with(how, root, &[])
+        Self::with(how, root, None)
     }
 
-    /// The same, with the servers that an editor names.
-    pub(crate) fn with(how: &How, root: &Path, servers: &[Value]) -> Result<Self, Problem> {
-        let mut hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust)?;
-        hands.told.extend(hands.servers.take_of_editor(servers, root)?);
+    /// The same, with the servers that an editor names, and with what it lends.
+    pub(crate) fn with(how: &How, root: &Path, editor: Option<&SessionWish>) -> Result<Self, Problem> {
+        let lent = editor.and_then(|editor| editor.files.clone());
+        let mut hands = Hands::of(root, how.mode.unwrap_or_default(), how.network.clone(), how.taught.trust, lent)?;
+        if let Some(editor) = editor {
+            hands.told.extend(hands.servers.take_of_editor(&editor.mcp_servers, root)?);
+            hands.boxes.extend(editor.terminal.clone());
+        }
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
         let skills_told = taught::told(&skills, &how.taught, root);
@@ -79,6 +85,8 @@ impl RunManifest {
         let mut manifest = Manifest::default();
         let notes = Notes::of(root);
         manifest.agents = agents(how, &agent_files, &skills, &notes, &hands.servers)?;
+        let lent = editor.and_then(|editor| editor.terminal.as_ref()).filter(|_| how.agents.agent.is_none());
+        manifest.agents[0].toolboxes.extend(lent.map(|tools| ToolboxChoice::Name(tools.name().into())));
         manifest.entry_agent = manifest.agents[0].name.clone();
         manifest.name = manifest.entry_agent.clone();
         manifest.board = how.agents.board.as_deref().map(BoardSpec::new);

@@ -139,8 +139,10 @@ impl Servers {
             list.filter_map(|it| Some((it["name"].as_str()?.to_owned(), it["value"].clone()))).collect()
         };
         let server = |it: &Value| match it["type"].as_str() {
-            Some(kind) => json!({"type": kind, "url": it["url"], "headers": pairs(&it["headers"])}),
-            None => json!({"command": it["command"], "args": it["args"], "env": pairs(&it["env"])}),
+            Some("http") => json!({"type": "http", "url": it["url"], "headers": pairs(&it["headers"])}),
+            _ => {
+                json!({"command": it["command"], "args": it["args"].as_array().cloned().unwrap_or_default(), "env": pairs(&it["env"])})
+            }
         };
         let named: Map<String, Value> =
             servers.iter().map(|it| (it["name"].as_str().unwrap_or_default().to_owned(), server(it))).collect();

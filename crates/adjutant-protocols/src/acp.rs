@@ -5,12 +5,14 @@
 mod ask;
 mod call;
 mod content;
+mod editor;
 mod encode;
 mod link;
 mod open;
 mod seat;
 mod serve;
+mod terminal;
 
 pub use encode::Encoder;
-pub use open::{OpenSession, SessionWish};
+pub use open::{ListWish, OpenSession, SessionPage, SessionWish};
 pub use serve::serve;

@@ -93,7 +93,7 @@ pub(crate) fn schema(pause: &Pause) -> Value {
 }
 
 /// A call as a page names it: those of agents below the first one carry their thread.
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "acp", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
     if thread == root { call.to_string() } else { format!("{thread}/{call}") }
 }

@@ -1,12 +1,22 @@
 //! An editor that drives agents over a pipe in memory: what it says, and what it hears, line by line.
 
-use std::sync::{Arc, Mutex};
+#[path = "acp/lent.rs"]
+mod lent;
+#[path = "acp/wrong.rs"]
+mod wrong;
 
-use adjutant_agent::{Agent, MemoryJournal};
-use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Request, Script, ScriptedModel};
-use adjutant_protocols::acp::{OpenSession, SessionWish, serve};
-use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, tool_fn};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use adjutant_agent::{Agent, Journal, Lane, MemoryJournal, PauseId, Post};
+use adjutant_llm::{CallResult, Error, ErrorKind, Request, Script, ScriptedModel, UserMessage};
+use adjutant_protocols::acp::{ListWish, OpenSession, SessionPage, SessionWish, serve};
+use adjutant_tool::{Answer, Approval, Ask, CallContext, Replay, ToolError, ToolSpec, Tools, tool_fn};
+use adjutant_toolkit::{Edits, Files, TextFiles};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split},
     task::JoinHandle,
@@ -18,6 +28,8 @@ struct Desk {
     journal: MemoryJournal,
     scripts: Arc<Mutex<Vec<Script>>>,
     done: Arc<Mutex<Vec<String>>>,
+    /// A folder of files, if its agent has tools for some.
+    place: Option<Arc<TempDir>>,
 }
 
 impl Desk {
@@ -29,8 +41,20 @@ impl Desk {
         self.done.lock().expect("nobody panics").push(what.into());
     }
 
+    /// Says something to the session from elsewhere.
+    async fn post(&self, post: Post) {
+        self.journal.post(&"s".into(), post).await.expect("memory does not fail");
+    }
+
     fn done(&self) -> Vec<String> {
         std::mem::take(&mut *self.done.lock().expect("nobody panics"))
+    }
+
+    /// The tools for the files of its folder, which an editor may lend.
+    fn tools(&self, lent: Option<Arc<dyn TextFiles>>) -> Option<[Tools; 2]> {
+        let files = Files::new(self.place.as_ref()?.path()).expect("it is a folder");
+        let files = lent.into_iter().fold(files, Files::lent_by);
+        Some([files.toolbox(), Edits::new(&files).toolbox()])
     }
 
     /// The agent of a session: `pay` asks first, `ask` asks what its arguments say.
@@ -52,6 +76,11 @@ impl Desk {
             cx.note("plan", json!({"steps": [{"text": "Edit", "status": "done"}]})).await?;
             Ok(CallResult::ok("edited"))
         });
+        self.model().tool(pay).tool(ask).tool(edit).max_turns(3)
+    }
+
+    /// An agent without tools.
+    fn model(&self) -> Agent {
         // Sessions that begin again go on with what their model has not said yet.
         let scripts = Arc::clone(&self.scripts);
         let next = move |request: &Request| {
@@ -59,8 +88,7 @@ impl Desk {
             assert!(!scripts.is_empty(), "nothing is left to say to {:?}", request.entries.iter().last());
             scripts.remove(0)
         };
-        let model = ScriptedModel::new((0..9).map(|_| Script::from_fn(next.clone())));
-        Agent::new(model).tool(pay).tool(ask).tool(edit).max_turns(3)
+        Agent::new(ScriptedModel::new((0..9).map(|_| Script::from_fn(next.clone()))))
     }
 }
 
@@ -69,25 +97,47 @@ struct Editor {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
     server: JoinHandle<std::io::Result<()>>,
+    desk: Desk,
     asked: u32,
 }
 
 impl Editor {
     fn of(desk: &Desk) -> Self {
         let (near, far) = duplex(1 << 16);
-        let ((input, output), (far_input, far_output), desk) = (split(near), split(far), desk.clone());
-        let server = tokio::spawn(serve(far_input, far_output, move |wish: SessionWish| {
-            let agent = desk.agent().journal(desk.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
-            let (set, always) = (desk.clone(), desk.clone());
+        let ((input, output), (far_input, far_output), own) = (split(near), split(far), desk.clone());
+        let list = |wish: ListWish| async move {
+            match (wish.cwd, wish.cursor) {
+                (Some(cwd), None) if cwd.ends_with("nowhere") => Err("no such folder"),
+                (_, cursor) => {
+                    let sessions = vec![json!({"sessionId": cursor.as_deref().unwrap_or("s"), "cwd": "/w"})];
+                    let next = cursor.is_none().then(|| "t".to_owned());
+                    Ok(SessionPage { sessions, next })
+                }
+            }
+        };
+        let open = move |wish: SessionWish| {
+            let is_known = wish.session.as_ref().is_none_or(|name| &*name.0 != "unknown");
+            let agent = match own.tools(wish.files) {
+                Some(_) if wish.terminal.is_some() => own.model().toolbox(wish.terminal.expect("there is one")),
+                Some([files, edits]) => own.model().toolbox(files).toolbox(edits),
+                None => own.agent(),
+            };
+            let agent = agent.journal(own.journal.clone()).session(wish.session.unwrap_or_else(|| "s".into()));
+            let (set, always) = (own.clone(), own.clone());
             let modes = [["plan", "Plan", "Looks."], ["all", "All", "Does."]];
-            let open = OpenSession::new(agent).modes(modes, || "plan".into(), move |mode| set.note(mode));
+            let set = move |mode: &str| {
+                set.note(mode);
+                std::future::ready(Ok::<_, Infallible>(()))
+            };
+            let open = OpenSession::new(agent).modes(modes, || "plan".into(), set);
             let open = open.on_always(move |_| {
                 always.note("always");
                 Answer::approve()
             });
-            async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(open) } }
-        }));
-        Self { lines: BufReader::new(input).lines(), output, server, asked: 0 }
+            async move { if wish.cwd.ends_with("nowhere") { Err("no such folder") } else { Ok(is_known.then_some(open)) } }
+        };
+        let server = tokio::spawn(serve(far_input, far_output, open, list));
+        Self { lines: BufReader::new(input).lines(), output, server, desk: desk.clone(), asked: 0 }
     }
 
     /// One that has its session open: a new one, or one that is loaded.
@@ -134,10 +184,31 @@ impl Editor {
             answers = rest;
             let result = match *answer {
                 "leave" => return heard,
+                "elsewhere" => {
+                    let post = Post::Answer {
+                        pause: PauseId("main/c1_0_0/k".into()),
+                        answer: Answer::give("red"),
+                        shown: None,
+                    };
+                    self.desk.post(post).await;
+                    continue;
+                }
+                "cancelled" => json!({"outcome": {"outcome": "cancelled"}}),
                 "cancel" => {
                     self.say(&json!({"method": "session/cancel", "params": {"sessionId": "s"}}).to_string()).await;
                     json!({"outcome": {"outcome": "cancelled"}})
                 }
+                "malformed" => json!({"outcome": "allow"}),
+                "error" => {
+                    let error = json!({"id": message["id"], "error": {"code": -32601, "message": "no such method"}});
+                    self.say(&error.to_string()).await;
+                    continue;
+                }
+                "silent" => continue,
+                text if message["method"].as_str().is_some_and(|it| it.starts_with("terminal/")) => {
+                    serde_json::from_str(text).expect("JSON")
+                }
+                text if message["method"] == "fs/read_text_file" => json!({"content": text}),
                 text if message["method"] == "elicitation/create" => {
                     let value: Value = serde_json::from_str(text).expect("JSON");
                     json!({"action": "accept", "content": {"answer": value}})
@@ -160,6 +231,7 @@ fn short(message: &Value) -> String {
     let part = |it: &Value| match it["type"].as_str() {
         Some("diff") => format!(" {} {} -> {}", it["path"], it["oldText"], it["newText"]),
         Some("content") => format!(" {}", it["content"]["text"].as_str().unwrap_or_default()),
+        Some("terminal") => format!(" in {}", it["terminalId"]),
         _ => format!(" {}", it["text"].as_str().unwrap_or_default()),
     };
     let text = |it: &Value| it.as_array().map_or_else(|| part(it), |parts| parts.iter().map(part).collect());
@@ -168,6 +240,7 @@ fn short(message: &Value) -> String {
         return format!("error {} {}", error["code"], error["message"].as_str().unwrap_or_default());
     }
     match message["method"].as_str() {
+        None if message["result"]["sessions"].is_array() => message["result"].to_string(),
         None => message["result"]["stopReason"].as_str().unwrap_or("ok").to_owned(),
         Some("session/update") => {
             let (kind, status) = (update["sessionUpdate"].as_str().unwrap_or_default(), &update["status"]);
@@ -181,6 +254,11 @@ fn short(message: &Value) -> String {
                 params["options"].as_array().into_iter().flatten().map(|it| &it["optionId"]).collect();
             format!("? {}{} {}", params["toolCall"]["toolCallId"], text(&params["toolCall"]["content"]), json!(options))
         }
+        Some(other) if other.starts_with("terminal/") => {
+            let cwd = params.get("cwd").map(|cwd| format!(" {cwd} {}", params["args"])).unwrap_or_default();
+            format!("{other} {}{cwd}", params["terminalId"])
+        }
+        Some(other) if other.starts_with("fs/") => format!("{other} {} {}", params["path"], params["content"]),
         Some(other) => format!("{other} {} {}", params["message"], params["requestedSchema"]),
     }
 }
@@ -198,12 +276,16 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-const WAITS: &str = "[nobody answered, so the run waits: your next message asks again]";
 const ASKED: &str = r#"
     tool_call c1_0_0 pending
     tool_call_update c1_0_0
     ? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]
     tool_call_update c1_0_0 in_progress"#;
+const CHOICE: &str = r#"
+    tool_call c1_0_0 pending
+    tool_call_update c1_0_0
+    tool_call_update c1_0_0 in_progress
+    ? "c1_0_0" Which? ["value-0","value-1","reject"]"#;
 const PAID: &str = "
     tool_call_update c1_0_0 completed paid
     agent_message_chunk Done.
@@ -212,13 +294,28 @@ const PAID: &str = "
 /// What the model says, what is answered, what is heard, what is done.
 type Row = (Vec<Script>, &'static [&'static str], String, &'static [&'static str]);
 
+/// Prompts once in a session of its own for each row.
+async fn check(table: impl IntoIterator<Item = Row>) {
+    for (row, (scripts, answers, expect, effects)) in table.into_iter().enumerate() {
+        let desk = Desk::new(scripts);
+        let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+        let heard = editor.prompt("Go.", answers).await;
+        let expect = lines(&expect);
+        // Of some the end alone is told.
+        let skipped = if expect.len() == 1 { heard.len() - 1 } else { 0 };
+        assert_eq!(heard[skipped..], expect, "row {row}");
+        assert_eq!(desk.done(), effects, "row {row}");
+        editor.leave().await;
+    }
+}
+
 #[tokio::test]
 async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
     let none = || Script::new().call("none", json!({}));
     let edit = json!({"path": "a", "old_text": "x", "new_text": "y"});
     let options = json!({"enum": ["red", "blue"]});
     let failing = Script::new().text("I").fail(Error::new(ErrorKind::Auth, "no such key"));
-    let table: [Row; 9] = [
+    let table: [Row; 8] = [
         (vec![pay(), done()], &["allow"], format!("{ASKED}{PAID}"), &["paid"]),
         (vec![pay(), done()], &["always"], format!("{ASKED}{PAID}"), &["always", "paid"]),
         (
@@ -233,35 +330,21 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
             &[],
         ),
         (
-            vec![pay()],
-            &["cancel"],
-            format!(
-                "{ASKED}
-                tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
-                cancelled"
-            ),
-            &[],
-        ),
-        (
-            vec![pay()],
-            &["none"],
-            format!(
-                "{}\nagent_message_chunk {WAITS}\nend_turn",
-                ASKED.replace("tool_call_update c1_0_0 in_progress", "")
-            ),
+            vec![Script::new().call("ask", options.clone()), done()],
+            &["value-1"],
+            format!("{CHOICE}\ntool_call_update c1_0_0 completed \"blue\"\nagent_message_chunk Done.\nend_turn"),
             &[],
         ),
         (
             vec![Script::new().call("ask", options), done()],
-            &["value-1"],
-            r#"tool_call c1_0_0 pending
-            tool_call_update c1_0_0
-            tool_call_update c1_0_0 in_progress
-            ? "c1_0_0" Which? ["value-0","value-1","reject"]
-            tool_call_update c1_0_0 completed "blue"
-            agent_message_chunk Done.
-            end_turn"#
-                .into(),
+            &["elsewhere"],
+            format!(
+                "{CHOICE}
+                user_message_chunk red
+                tool_call_update c1_0_0 completed \"red\"
+                agent_message_chunk Done.
+                end_turn"
+            ),
             &[],
         ),
         (
@@ -280,17 +363,37 @@ async fn prompt_is_told_as_it_runs_and_asks_for_what_must_be_allowed() {
         (vec![none(), none(), none()], &[], "max_turn_requests".into(), &[]),
         (vec![failing], &[], "error -32603 no such key".into(), &[]),
     ];
-    for (row, (scripts, answers, expect, effects)) in table.into_iter().enumerate() {
-        let desk = Desk::new(scripts);
-        let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
-        let heard = editor.prompt("Go.", answers).await;
-        let expect = lines(&expect);
-        // Of some the end alone is told.
-        let skipped = if expect.len() == 1 { heard.len() - 1 } else { 0 };
-        assert_eq!(heard[skipped..], expect, "row {row}");
-        assert_eq!(desk.done(), effects, "row {row}");
-        editor.leave().await;
-    }
+    check(table).await;
+}
+
+#[tokio::test]
+async fn permission_that_is_not_answered_is_a_no_and_cancelled_ends_the_prompt() {
+    let refused = |why: &str| {
+        format!(
+            "{}
+            agent_message_chunk [taken as a no, as it was not answered: {why}]
+            tool_call_update c1_0_0 in_progress
+            tool_call_update c1_0_0 failed not executed: a person refused the call: {why}
+            agent_message_chunk Done.
+            end_turn",
+            ASKED.replace("tool_call_update c1_0_0 in_progress", "")
+        )
+    };
+    let none_of_them = refused("the editor chose none of the options");
+    let cancelled = format!(
+        "{ASKED}
+        tool_call_update c1_0_0 failed cancelled: the run was ended before an answer came
+        cancelled"
+    );
+    let table: [Row; 6] = [
+        (vec![pay()], &["cancel"], cancelled.clone(), &[]),
+        (vec![pay()], &["cancelled"], cancelled, &[]),
+        (vec![pay(), done()], &["none"], none_of_them.clone(), &[]),
+        (vec![pay(), done()], &["value-0"], none_of_them.clone(), &[]),
+        (vec![pay(), done()], &["malformed"], none_of_them, &[]),
+        (vec![pay(), done()], &["error"], refused("no such method"), &[]),
+    ];
+    check(table).await;
 }
 
 #[tokio::test]
@@ -307,17 +410,14 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
         agent_message_chunk {left}
         ok"
     );
+    let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
     // Whoever does not answer is asked again.
-    for (answer, expect) in [("leave", ""), ("none", &format!("agent_message_chunk {WAITS}\nend_turn"))] {
-        let (mut editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
-        assert_eq!(heard, lines(&told));
-        let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
-        assert_eq!(editor.prompt("Go on.", &[answer]).await, lines(&format!("{asked}\n{expect}")));
-        editor.leave().await;
-    }
+    let (mut editor, heard) = Editor::open(&desk, "session/load", json!({})).await;
+    assert_eq!(heard, lines(&told));
+    assert_eq!(editor.prompt("Go on.", &["leave"]).await, [asked]);
+    editor.leave().await;
     let (mut editor, heard) = Editor::open(&desk, "session/resume", json!({})).await;
     assert_eq!(heard, lines(&format!("agent_message_chunk {left}\nok")));
-    let asked = r#"? "c1_0_0" Run "pay" with these arguments? ["allow","always","reject"]"#;
     let ran = "tool_call_update c1_0_0 in_progress\ntool_call_update c1_0_0 completed paid";
     let expect = format!("{asked}\n{ran}\nagent_message_chunk I go on.\nend_turn");
     assert_eq!(editor.prompt("Go on.", &["allow"]).await, lines(&expect));
@@ -336,6 +436,24 @@ async fn run_that_is_left_while_it_asks_goes_on_after_a_load_and_does_nothing_tw
     assert_eq!(editor.prompt("Go on.", &["cancel"]).await, lines(&format!("{asked}\ncancelled")));
     assert_eq!(editor.prompt("Something else.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
     assert_eq!(desk.done(), [""; 0]);
+    editor.leave().await;
+}
+
+#[tokio::test]
+async fn message_that_was_posted_elsewhere_is_told_where_it_is_heard() {
+    let desk = Desk::new([done(), done(), Script::new().text("Green.")]);
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    editor.prompt("Go.", &[]).await;
+    for (lane, text) in [(Lane::FollowUp, "And blue?"), (Lane::Steering, "Be short.")] {
+        desk.post(Post::Message { lane, content: UserMessage::text(text).into() }).await;
+    }
+    let heard = editor.prompt("What is yellow?", &[]).await;
+    let expect = "user_message_chunk Be short.
+        agent_message_chunk Done.
+        user_message_chunk And blue?
+        agent_message_chunk Green.
+        end_turn";
+    assert_eq!(heard, lines(expect));
     editor.leave().await;
 }
 
@@ -364,74 +482,5 @@ async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     let (mut editor, _) = Editor::open(&desk, "session/new", forms).await;
     let form = r#"elicitation/create "Which?" {"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]}"#;
     assert_eq!(editor.prompt("Go.", &["7"]).await, lines(&format!("{begun}\n{form}\n{ended}")));
-    editor.leave().await;
-}
-
-#[tokio::test]
-async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
-    let desk = Desk::new([Script::new().text("On and on").wait_at(1, &Gate::default()), done()]);
-    let mut editor = Editor::of(&desk);
-    editor.ask("session/new", json!({"cwd": "/w", "mcpServers": []})).await;
-    assert_eq!(editor.answer(&[]).await, ["error -32600 `initialize` comes first"]);
-    editor.leave().await;
-    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
-    let prompt = |part: Value| json!({"method": "session/prompt", "params": {"sessionId": "s", "prompt": [part]}});
-    let open =
-        |method: &str, cwd: &str| json!({"method": method, "params": {"sessionId": "t", "cwd": cwd, "mcpServers": []}});
-    let table = [
-        (json!({"method": "session/fork", "params": {}}), "-32601"),
-        (open("session/new", "w"), "-32602"),
-        (open("session/new", "/nowhere"), "-32603"),
-        (json!({"method": "session/load", "params": {"cwd": "/w"}}), "-32602"),
-        (json!({"method": "session/set_mode", "params": {"sessionId": "s", "modeId": "none"}}), "-32602"),
-        (json!({"method": "session/prompt", "params": {"sessionId": "t", "prompt": []}}), "-32002"),
-        (json!({"method": "session/prompt", "params": {"sessionId": "s"}}), "-32602"),
-        (prompt(json!({"type": "text", "text": " "})), "-32602"),
-        (prompt(json!({"type": "audio", "data": "", "mimeType": "audio/wav"})), "-32602"),
-        (prompt(json!({"type": "image", "data": "no", "mimeType": "image/png"})), "-32602"),
-        (prompt(json!({"type": "image", "data": "AAAA", "mimeType": "text/plain"})), "-32602"),
-        (prompt(json!({"type": "resource", "resource": {"uri": "file:///a"}})), "-32602"),
-        (prompt(json!({"type": "resource", "resource": {"uri": "file:///a", "blob": "no"}})), "-32602"),
-        (json!({"params": {}}), "-32600"),
-        (json!([]), "-32600"),
-        (json!("text"), "-32600"),
-    ];
-    for (mut message, code) in table {
-        if message["method"].is_string() {
-            message["id"] = "x".into();
-        }
-        editor.say(&message.to_string()).await;
-        let heard = editor.answer(&[]).await;
-        assert!(heard.len() == 1 && heard[0].starts_with(&format!("error {code} ")), "{message}: {heard:?}");
-    }
-    let deep = "[".repeat(1 << 20);
-    for (line, code) in [("{", "-32700"), ("\u{0}", "-32700"), (deep.as_str(), "-32700")] {
-        editor.say(line).await;
-        assert!(editor.answer(&[]).await[0].starts_with(&format!("error {code} ")));
-    }
-    let long = " ".repeat((16 << 20) + 1);
-    let (said, heard) = {
-        let Editor { lines, output, .. } = &mut editor;
-        let line = format!("{long}\n");
-        tokio::join!(async { output.write_all(line.as_bytes()).await }, lines.next_line())
-    };
-    assert!(said.is_ok() && heard.expect("a line").is_some_and(|line| line.contains("16 MiB at most")));
-    // What asks for nothing is passed over.
-    for line in ["", "{\"method\":\"$/other\"}", "{\"id\":99,\"result\":{}}", "{\"method\":\"session/cancel\"}"] {
-        editor.say(line).await;
-    }
-    editor.ask("session/set_mode", json!({"sessionId": "s", "modeId": "all"})).await;
-    assert_eq!((editor.answer(&[]).await, desk.done()), (vec!["ok".to_owned()], vec!["all".to_owned()]));
-
-    // One prompt at a time; a cancel ends it, and the next one runs.
-    editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;
-    editor.ask("session/prompt", json!({"sessionId": "s", "prompt": [{"type": "text", "text": "Go."}]})).await;
-    let mut heard = [editor.lines.next_line().await, editor.lines.next_line().await]
-        .map(|line| short(&serde_json::from_str(&line.expect("it writes").expect("a line")).expect("JSON")));
-    heard.sort();
-    assert_eq!(heard, ["agent_message_chunk On and o", "error -32600 the session is at work; cancel that first"]);
-    editor.say("{\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}").await;
-    assert_eq!(editor.answer(&[]).await, ["cancelled"]);
-    assert_eq!(editor.prompt("Go.", &[]).await, ["agent_message_chunk Done.", "end_turn"]);
     editor.leave().await;
 }

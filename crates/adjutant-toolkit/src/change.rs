@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     digest::Digest,
     exchange::{take_out, take_place},
-    files::{MAX_FILE, Root, copy::close, open_regular, show},
+    files::{Files, MAX_FILE, Root, copy::close, open_regular, show, texts::plain},
 };
 
 /// The kind of the note that tells of a file which is about to be changed.
@@ -58,6 +58,8 @@ impl FileChange {
 pub(crate) struct Present {
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: Digest,
+    /// The digest of what is on the disk, which somebody who has it open may know otherwise.
+    on_disk: Digest,
     permissions: Permissions,
 }
 
@@ -138,7 +140,17 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
     let permissions = file.metadata().map_err(failed)?.permissions();
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(Some(Present { digest: Digest::of(&bytes), bytes, permissions }))
+    let digest = Digest::of(&bytes);
+    Ok(Some(Present { on_disk: digest.clone(), digest, bytes, permissions }))
+}
+
+/// The file as it is where somebody has it open, else on the disk; `None` if there is none.
+pub(crate) fn current(files: &Files, path: &Path) -> Result<Option<Present>, ToolError> {
+    let Some(found) = present(files.root(), path)? else { return Ok(None) };
+    Ok(Some(match files.texts().read(path, &found.bytes)? {
+        Some(text) => Present { digest: Digest::of(text.as_bytes()), bytes: text.into_bytes(), ..found },
+        None => found,
+    }))
 }
 
 impl Present {
@@ -173,17 +185,37 @@ impl Change {
     }
 
     /// False, and nothing is changed, if the file is not as it was looked at.
-    fn write(&self, root: &Root) -> io::Result<bool> {
+    fn write(&self, files: &Files) -> Result<bool, ToolError> {
+        let failed = |error: io::Error| files.root().refused(&show::path(&self.path), &error);
+        let was = self.before.as_ref().map(|it| &*it.bytes);
+        if self.like.is_none() && self.is_lent(files, was.unwrap_or_default(), self.after.as_deref())? {
+            return Ok(true);
+        }
         let permissions = self.before.as_ref().map(|it| it.permissions.clone()).or_else(|| self.like.clone());
-        let (before, after) = (self.before.as_ref().map(|it| &it.digest), self.after.as_deref());
-        turn(root.dir(), &self.path, before, after.map(|bytes| (bytes, permissions)))
+        let (before, after) = (self.before.as_ref().map(|it| &it.on_disk), self.after.as_deref());
+        turn(files.root().dir(), &self.path, before, after.map(|bytes| (bytes, permissions))).map_err(failed)
     }
 
     /// False, and nothing is changed, if the file is not as it was written.
-    fn back(&self, root: &Root) -> io::Result<bool> {
+    fn back(&self, files: &Files) -> Result<bool, ToolError> {
+        let failed = |error: io::Error| files.root().refused(&show::path(&self.path), &error);
+        let was = self.before.as_ref().map(|before| &*before.bytes);
+        if self.like.is_none() && self.is_lent(files, self.after.as_deref().unwrap_or_default(), was)? {
+            return Ok(true);
+        }
         let after = self.after.as_ref().map(|bytes| Digest::of(bytes));
-        let before = self.before.as_ref().map(|before| (&*before.bytes, Some(before.permissions.clone())));
-        turn(root.dir(), &self.path, after.as_ref(), before)
+        let before = was.zip(self.before.as_ref().map(|before| Some(before.permissions.clone())));
+        turn(files.root().dir(), &self.path, after.as_ref(), before).map_err(failed)
+    }
+
+    /// True if a text was written by somebody who has it open.
+    fn is_lent(&self, files: &Files, was: &[u8], wanted: Option<&[u8]>) -> Result<bool, ToolError> {
+        let text = wanted.and_then(plain).filter(|_| files.texts().are_lent() && plain(was).is_some());
+        let Some(text) = text else { return Ok(false) };
+        // The folder is made, and no part of it is a link.
+        let made = parent(files.root().dir(), &self.path, true);
+        made.map_err(|error| files.root().refused(&show::path(&self.path), &error))?;
+        files.texts().write(&self.path, text)
     }
 }
 
@@ -191,12 +223,12 @@ impl Change {
 ///
 /// # Errors
 /// If a file is not any more as it was looked at, or cannot be written. What was done is put back.
-pub(crate) fn write_all(root: &Root, changes: &[Change]) -> Result<(), ToolError> {
+pub(crate) fn write_all(files: &Files, changes: &[Change]) -> Result<(), ToolError> {
     for (at, change) in changes.iter().enumerate() {
         let shown = show::path(&change.path);
-        let written = match unchanged(root, change) {
+        let written = match unchanged(files, change) {
             // Whoever writes between that look and this is seen too; the look spares them the sight of our text.
-            Ok(true) => change.write(root).map_err(|error| root.refused(&shown, &error)),
+            Ok(true) => change.write(files),
             other => other,
         };
         let error = match written {
@@ -204,7 +236,7 @@ pub(crate) fn write_all(root: &Root, changes: &[Change]) -> Result<(), ToolError
             Ok(false) => ToolError::failed(format!("{} was changed meanwhile; read it again", show::quoted(&shown))),
             Err(error) => error,
         };
-        let stays = |done: &&Change| !matches!(done.back(root), Ok(true));
+        let stays = |done: &&Change| !matches!(done.back(files), Ok(true));
         let left = changes[..at].iter().rev().filter(stays).map(|it| show::path(&it.path));
         let left: Vec<String> = left.collect();
         return Err(match left.is_empty() {
@@ -215,8 +247,8 @@ pub(crate) fn write_all(root: &Root, changes: &[Change]) -> Result<(), ToolError
     Ok(())
 }
 
-fn unchanged(root: &Root, change: &Change) -> Result<bool, ToolError> {
-    let now = present(root, &change.path)?;
+fn unchanged(files: &Files, change: &Change) -> Result<bool, ToolError> {
+    let now = current(files, &change.path)?;
     Ok(now.map(|it| it.digest) == change.before.as_ref().map(|it| it.digest.clone()))
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     Files,
-    change::{CHANGED, Change, Present, place, present, write_all},
+    change::{CHANGED, Change, Present, current, place, write_all},
     digest::Digest,
     files::{seen, show, work},
     undo::Undo,
@@ -77,8 +77,9 @@ impl Edits {
     ) -> Result<CallResult, ToolError> {
         let _turn = self.turn.lock().await;
         let (files, undo) = (self.files.clone(), self.undo.clone());
-        let known = KnownFiles { files: files.clone(), conversation: cx.get() };
-        let planned = work::blocking(cx, move |_| {
+        let conversation = cx.get();
+        let planned = work::blocking(cx, move |stop| {
+            let known = KnownFiles { files: files.clone().during(stop), conversation };
             let mut plan = plan(&known)?;
             plan.changes.retain(|change| change.before.as_ref().map(|it| &it.bytes) != change.after.as_ref());
             if plan.changes.len() > MAX_FILES {
@@ -94,8 +95,8 @@ impl Edits {
             cx.note(CHANGED, json!(change)).await?;
         }
         let files = self.files.clone();
-        work::blocking(cx, move |_| {
-            write_all(files.root(), &plan.changes)?;
+        work::blocking(cx, move |stop| {
+            write_all(&files.clone().during(stop), &plan.changes)?;
             for change in &plan.changes {
                 files.seen(change.path.clone(), change.after.as_ref().map(|bytes| Digest::of(bytes)));
             }
@@ -153,7 +154,7 @@ impl KnownFiles {
     /// Looks at a file before it is changed. One that is there must be as it was read, if it must have been read.
     fn before(&self, asked: &str, must: Must) -> Result<(PathBuf, Option<Present>), ToolError> {
         let path = place(self.files.root(), asked)?;
-        let before = present(self.files.root(), &path)?;
+        let before = current(&self.files, &path)?;
         if let Some(before) = &before {
             let asked = show::quoted(asked);
             // Another process may have gone on with the conversation since this one read the file, or read it for it.

@@ -15,13 +15,17 @@ mod search;
 pub(crate) mod seen;
 pub(crate) mod show;
 mod sweep;
+pub(crate) mod texts;
 pub(crate) mod utf16;
 mod walk;
 pub(crate) mod work;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use adjutant_tool::Tools;
+use adjutant_tool::{Cancel, Tools};
 
 use crate::{Error, ErrorKind, digest::Digest};
 pub(crate) use copy::Copied;
@@ -30,6 +34,8 @@ use read::ReadFile;
 pub(crate) use root::{Root, open_regular};
 use search::SearchText;
 use seen::Seen;
+pub use texts::TextFiles;
+use texts::Texts;
 
 /// The largest number of bytes of a file that may be changed.
 pub(crate) const MAX_FILE: u64 = 8 * 1024 * 1024;
@@ -47,6 +53,7 @@ pub struct Files {
     path: PathBuf,
     /// The files that were read, as they were; shared by clones.
     seen: Seen,
+    texts: Texts,
 }
 
 impl Files {
@@ -61,7 +68,7 @@ impl Files {
             let message = format!("cannot open the folder for files: {}", path.display());
             Error::new(ErrorKind::Root, message).with_source(error)
         })?;
-        Ok(Self { root, path, seen: Seen::default() })
+        Ok(Self { root, path, seen: Seen::default(), texts: Texts::default() })
     }
 
     /// Does not show this folder and what is below it; nothing changes if it is not below the root.
@@ -84,11 +91,17 @@ impl Files {
         })
     }
 
+    /// Reads and writes texts where they are open, as in an editor: what is not saved there counts as what is there.
+    #[must_use]
+    pub fn lent_by(self, texts: Arc<dyn TextFiles>) -> Self {
+        Self { texts: Texts::of(texts), ..self }
+    }
+
     /// The toolbox `files`: `list_files`, `read_file` and `search_text`, all of them pure.
     pub fn toolbox(&self) -> Tools {
         Tools::new("files")
             .tool(ListFiles::new(self.root.clone()))
-            .tool(ReadFile::new(self.root.clone(), self.seen.clone()))
+            .tool(ReadFile::new(self.root.clone(), self.seen.clone(), self.texts.clone()))
             .tool(SearchText::new(self.root.clone()))
     }
 
@@ -99,6 +112,16 @@ impl Files {
     /// The folder, without links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whoever has texts open.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// The same, for a call that may be stopped.
+    pub(crate) fn during(self, stop: &Cancel) -> Self {
+        Self { texts: self.texts.during(stop), ..self }
     }
 
     /// A file was read or written, or is gone.

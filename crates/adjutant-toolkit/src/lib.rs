@@ -29,7 +29,7 @@ pub use edits::Edits;
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "fetch")]
 pub use fetch::Fetch;
-pub use files::Files;
+pub use files::{Files, TextFiles};
 #[cfg(all(feature = "shell", unix))]
 pub use git::Git;
 pub use plan::Plan;

@@ -64,7 +64,7 @@ impl Desk {
     fn call(&self, tool: &str, args: Value) -> Result<String, String> {
         let tool = self.tools.iter().find_map(|tools| tools.toolset().get(tool)).expect("it is there");
         let cx = CallContext::new(CallContext::detached().who, Cancel::new(), Arc::clone(&self.notes) as _);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(tool.call(args, cx)).map(|it| it.text()).map_err(|error| error.message.to_string())
     }
 

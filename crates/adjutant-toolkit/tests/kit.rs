@@ -9,6 +9,8 @@ mod edits;
 mod escape;
 #[path = "files.rs"]
 mod files;
+#[path = "lent.rs"]
+mod lent;
 #[path = "log.rs"]
 mod log;
 #[path = "offline.rs"]

@@ -212,6 +212,7 @@ fn rule_is_about_the_tool_and_its_arguments() {
         ("ask edit(a)\nallow edit", "write_file", json!({ "path": "a" }), Ask, Ask),
         ("allow run_command", "run_command", json!({ "command": "make" }), Ask, Allow),
         ("deny run_command", "run_command", json!({ "command": "ls" }), Deny, Deny),
+        ("deny shell(rm *)", "run_in_terminal", json!({ "command": "ls; rm -r a" }), Deny, Deny),
         ("allow shell(make *)", "run_command", json!({ "argv": ["make", "a b"] }), Allow, Allow),
         ("allow shell(make *)", "run_command", json!({ "command": "make", "argv": ["make"] }), Ask, Allow),
         (

@@ -18,13 +18,15 @@ use std::{
 use adjutant::{
     Agent, Event, Running,
     agent::MemoryJournal,
+    llm::{Script, ScriptedModel},
     protocols::{
         self, a2a,
-        acp::{OpenSession, SessionWish, serve},
+        acp::{OpenSession, SessionPage, SessionWish, serve},
         ag_ui, ai_sdk,
     },
     runtime::{Prompter, control::ControlPlane},
     store::JsonlJournal,
+    toolkit::{Edits, Files},
 };
 use adjutant_tests::sequences::{self, DRAWN, MORE};
 use axum::{
@@ -84,17 +86,32 @@ async fn staying<'a>(cases: &[&'a str]) -> Result<(ControlPlane, Vec<&'a str>), 
 async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
     let journal = JsonlJournal::open(folder)?;
     let open = |wish: SessionWish| {
-        let name = wish.session.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().as_str().into());
-        let agent = sequences::agent(case).map(|agent| agent.journal(journal.clone()).session(name));
+        let name = wish.session.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string().as_str().into());
+        let agent = sequences::agent(case).or_else(|| lent(&wish, case));
+        let agent = agent.map(|agent| agent.journal(journal.clone()).session(name));
         if let Some(agent) = &agent {
             let case = case.to_owned();
             agent.log().on_event(move |event| sequences::release(&case, &event.kind));
         }
-        std::future::ready(agent.map(OpenSession::new).ok_or("no case is called so"))
+        std::future::ready(agent.map(|agent| Some(OpenSession::new(agent))).ok_or("no case is called so"))
     };
     // Standard input may be held open by whoever looks on.
-    serve(tokio::io::stdin(), tokio::io::stdout(), open).await?;
+    let list = |_| std::future::ready(Ok(SessionPage::default()));
+    serve(tokio::io::stdin(), tokio::io::stdout(), open, list).await?;
     std::process::exit(0)
+}
+
+/// The agent of the case `lent by the editor`: it reads, changes and runs what is there.
+fn lent(wish: &SessionWish, case: &str) -> Option<Agent> {
+    let files = Files::new(&wish.cwd).ok().filter(|_| case == "lent by the editor")?.lent_by(wish.files.clone()?);
+    let model = ScriptedModel::new([
+        Script::new().call("read_file", json!({"path": "a.txt"})),
+        Script::new().call("edit_file", json!({"path": "a.txt", "old_text": "old", "new_text": "new"})),
+        Script::new().call("run_in_terminal", json!({"command": "cat a.txt; exit 3"})),
+        Script::new().text("All done."),
+    ]);
+    let agent = Agent::new(model).toolbox(files.toolbox()).toolbox(Edits::new(&files).toolbox());
+    Some(agent.toolbox(wish.terminal.clone()?))
 }
 
 /// An agent for callers that speak A2A.

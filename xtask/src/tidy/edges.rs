@@ -20,7 +20,7 @@ const EDGES: &[(&str, &str)] = &[
     ("toolkit", "llm tool"),
     ("mcp", "agent core llm tool toolkit"),
     ("otel", "llm"),
-    ("protocols", "agent core llm tool"),
+    ("protocols", "agent core llm tool toolkit"),
     ("runtime", LIBRARIES),
     ("testing", "llm tool agent runtime"),
     ("adjutant", LIBRARIES),

@@ -13,7 +13,7 @@ use adjutant::{
 };
 use uuid::Uuid;
 
-use super::serve;
+use super::{acp_list, serve};
 use crate::{
     args::{Acp, How},
     chosen_model::{ChosenModel, Tape},
@@ -45,13 +45,18 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
             Some(file) => {
                 let given = if how.taught.trust { vec![String::new()] } else { Vec::new() };
                 let engine = serve::engine(file, "acp", &given).await?;
-                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish))).await
+                let (sessions, place) = (engine.sessions(), engine.workspace().work());
+                let list = |wish| told(acp_list::list(&sessions, wish, Some(&place)));
+                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish)), list).await
             }
             None => {
                 let store = Store::open(&how.at).await?;
                 store.notice().iter().for_each(|line| tell(line));
                 let opened = Mutex::new(Vec::new());
-                let served = protocol::serve(input, output, |wish| told(of_folder(how, &store, &opened, wish))).await;
+                let sessions = store.sessions();
+                let open = |wish| told(of_folder(how, &store, &opened, wish));
+                let list = |wish| told(acp_list::list(&sessions, wish, None));
+                let served = protocol::serve(input, output, open, list).await;
                 for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
                     store.settle(&name).await;
                 }
@@ -63,9 +68,9 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
     })
 }
 
-/// What is opened, or why it is not.
-async fn told(opened: impl Future<Output = Result<OpenSession, Problem>>) -> Result<OpenSession, String> {
-    opened.await.map_err(|problem| problem.to_string().trim_start_matches("error: ").trim_end().to_owned())
+/// What was done, or why it was not.
+async fn told<T>(done: impl Future<Output = Result<T, Problem>>) -> Result<T, String> {
+    done.await.map_err(|problem| problem.to_string().trim_start_matches("error: ").trim_end().to_owned())
 }
 
 /// A session of the agent of `adjutant run`, in the folder that the editor has open.
@@ -74,17 +79,19 @@ async fn of_folder(
     store: &Store,
     opened: &Mutex<Vec<LogId>>,
     wish: SessionWish,
-) -> Result<OpenSession, Problem> {
+) -> Result<Option<OpenSession>, Problem> {
     let (root, sessions) = (&wish.cwd, store.sessions());
-    let mut made = RunManifest::with(how, root, &wish.mcp_servers)?;
+    let mut made = RunManifest::with(how, root, Some(&wish))?;
     let mut model = made.model().map(str::to_owned);
     let name = match &wish.session {
         None => run::new_name(root),
         Some(name) => {
-            let info = named::find(&sessions, &name.0).await?;
+            let Some(info) = named::known(&sessions, name).await? else { return Ok(None) };
             talk::must_be_free(&info)?;
             must_be_of(named::directory(&info)?, root)?;
             made = made.asking(named::asked(&info).map(str::to_owned))?;
+            // What was forbidden there is forbidden still.
+            named::mode(&info).into_iter().for_each(|mode| made.hands.rules.set_mode(mode));
             let left = sessions.transcript(name, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
             model = Run::config(&left).map(|config| config.model.to_string()).or(model);
             name.clone()
@@ -98,8 +105,9 @@ async fn of_folder(
         let about = run::about(root, &made)?;
         sessions.create(&name, about).await.map_err(|error| trouble::of_session(&error, &name.0))?;
     }
+    named::keep_mode(&sessions, &name, made.hands.rules.current_mode()).await?;
     opened.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
-    let kept = StoredRun { store: store.clone(), name };
+    let kept = StoredRun { store: store.clone(), name: name.clone() };
     let Job { agent, hands, .. } = Job::new(how, made, model, Cancel::new(), Some(store), Some(kept)).await?;
     let (rules, again, hands) = (hands.rules.clone(), hands.rules.clone(), Arc::new(hands));
     let resting = Arc::clone(&hands);
@@ -110,14 +118,18 @@ async fn of_folder(
         ["all", "All", "Asks nothing; commands run in the sandbox."],
     ];
     let current = move || rules.current_mode().to_string();
-    let set = move |mode: &str| mode.parse().into_iter().for_each(|mode| again.set_mode(mode));
+    let set = move |mode: &str| {
+        mode.parse().into_iter().for_each(|mode| again.set_mode(mode));
+        let (sessions, name, mode) = (sessions.clone(), name.clone(), again.current_mode());
+        told(async move { named::keep_mode(&sessions, &name, mode).await })
+    };
     let mut open = OpenSession::new(agent).modes(modes, current, set).on_always(move |pause| {
         let (answer, told) = ask::always(pause, &hands);
         told.iter().for_each(|line| tell(line));
         answer
     });
     open.rest = Arc::new(move || resting.rest());
-    Ok(open)
+    Ok(Some(open))
 }
 
 fn must_be_of(directory: Option<&str>, root: &Path) -> Result<(), Problem> {
@@ -132,19 +144,22 @@ fn must_be_of(directory: Option<&str>, root: &Path) -> Result<(), Problem> {
 }
 
 /// A session of the agent of a manifest.
-async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<OpenSession, Problem> {
+async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<Option<OpenSession>, Problem> {
     if !wish.mcp_servers.is_empty() {
         tell("mcp: warning: the servers of the editor are not used; the manifest names the agent's");
     }
     let name = match &wish.session {
-        Some(name) => named::find(&engine.sessions(), &name.0).await?.log,
+        Some(name) => match named::known(&engine.sessions(), name).await? {
+            Some(info) => info.log,
+            None => return Ok(None),
+        },
         None => Uuid::new_v4().to_string().as_str().into(),
     };
     match engine.lead(&name.0).map_err(|error| trouble::of_runtime(&error))? {
         Lead::Agent(agent) => {
             let mut open = OpenSession::new(agent);
             open.root = Some(engine.workspace().work());
-            Ok(open)
+            Ok(Some(open))
         }
         _ => Err(Problem::new(Exit::Usage, "agents that hand the conversation on cannot be served to an editor")),
     }

@@ -1,13 +1,14 @@
 //! What a run waits for, as questions of the editor: a permission, a form, or a message that the next prompt answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::Pause;
 use adjutant_llm::ThreadId;
-use adjutant_tool::{Answer, AskKind};
+use adjutant_tool::{Answer, AskKind, Cancel};
 use serde_json::{Value, json};
 
 use super::{
+    content::text_block,
     encode,
     link::Link,
     open::{Always, OpenSession},
@@ -53,6 +54,8 @@ pub(super) struct Asker {
     thread: ThreadId,
     root: Arc<std::path::Path>,
     always: Option<Arc<Always>>,
+    /// The prompt at work, which ends when the editor says so in the place of an answer.
+    turn: Arc<Mutex<Option<Cancel>>>,
     /// True if the editor shows forms.
     has_forms: bool,
 }
@@ -60,10 +63,16 @@ pub(super) struct Asker {
 impl Asker {
     pub(super) fn new(link: &Arc<Link>, open: &OpenSession, root: &std::path::Path, has_forms: bool) -> Self {
         let (session, thread) = (open.agent.session_id().to_string(), open.agent.identity().thread.clone());
-        Self { link: Arc::clone(link), session, thread, root: root.into(), always: open.always.clone(), has_forms }
+        let (link, always, turn) = (Arc::clone(link), open.always.clone(), Arc::default());
+        Self { link, session, thread, root: root.into(), always, turn, has_forms }
     }
 
-    /// Asks; `None` if it must be asked otherwise, or nobody answered.
+    /// The prompt at work.
+    pub(super) fn turn(&self) -> Arc<Mutex<Option<Cancel>>> {
+        Arc::clone(&self.turn)
+    }
+
+    /// Asks; `None` if it must be asked otherwise, or the prompt was ended instead. Whatever is no answer is a no.
     ///
     /// Cancel: nothing is answered.
     pub(super) async fn ask(&self, pause: &Pause) -> Option<Answer> {
@@ -93,13 +102,36 @@ impl Asker {
         options.push(option("reject", no, "reject_once"));
         let call = encode::of_pause(pause, &self.thread, &self.root);
         let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
-        let answer = self.link.call("session/request_permission", params).await?;
-        match answer["outcome"]["optionId"].as_str()? {
-            "allow" if values.is_empty() => Some(Answer::approve()),
-            "always" => always.map(|always| always(pause)),
-            "reject" => Some(answer::declined(pause, "the user said no").answer),
-            other => values.get(other.strip_prefix("value-")?.parse::<usize>().ok()?).cloned().map(Answer::give),
+        let answered = self.link.call("session/request_permission", params).await;
+        let why = match &answered {
+            Ok(answer) if answer["outcome"]["outcome"] == "cancelled" => {
+                self.turn.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Cancel::cancel);
+                return None;
+            }
+            Ok(answer) => match self.chosen(pause, values, &answer["outcome"]) {
+                Some(chosen) => return Some(chosen),
+                None => "the editor chose none of the options",
+            },
+            Err(fault) => &fault.1,
+        };
+        self.say(&format!("[taken as a no, as it was not answered: {why}]")).await;
+        Some(answer::declined(pause, why).answer)
+    }
+
+    /// The answer of an option that was offered.
+    fn chosen(&self, pause: &Pause, values: &[Value], outcome: &Value) -> Option<Answer> {
+        let id = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected")?;
+        match (id, pause.ask.kind) {
+            ("allow", _) if values.is_empty() => Some(Answer::approve()),
+            ("always", AskKind::Approval) => self.always.as_ref().map(|always| always(pause)),
+            ("reject", _) => Some(answer::declined(pause, "the user said no").answer),
+            _ => values.get(id.strip_prefix("value-")?.parse::<usize>().ok()?).cloned().map(Answer::give),
         }
+    }
+
+    async fn say(&self, text: &str) {
+        let told = json!({"sessionUpdate": "agent_message_chunk", "content": text_block(text)});
+        self.link.update(&self.session, told).await;
     }
 
     async fn form(&self, pause: &Pause) -> Option<Answer> {
@@ -115,10 +147,16 @@ impl Asker {
             "mode": "form", "sessionId": self.session, "toolCallId": call, "message": question(pause),
             "requestedSchema": asked,
         });
-        let said = self.link.call("elicitation/create", params).await?;
+        let said = self.link.call("elicitation/create", params).await.ok()?;
         let content = if is_object { &said["content"] } else { &said["content"]["answer"] };
         match said["action"].as_str()? {
-            "accept" => Some(answer::given(pause, content).ok()?.answer),
+            "accept" => match answer::given(pause, content) {
+                Ok(given) => Some(given.answer),
+                Err(why) => {
+                    self.say(&format!("{why}\n\n{}", question(pause))).await;
+                    None
+                }
+            },
             "decline" => Some(answer::declined(pause, "the user gave no answer").answer),
             _ => None,
         }

@@ -79,7 +79,7 @@ pub(super) fn kind(name: &str) -> &'static str {
         "write_file" | "edit_file" | "apply_patch" => "edit",
         "delete_file" => "delete",
         "move_file" => "move",
-        "run_command" | "stop_command" => "execute",
+        "run_command" | "run_in_terminal" | "stop_command" => "execute",
         "fetch" => "fetch",
         "update_plan" => "think",
         _ => "other",

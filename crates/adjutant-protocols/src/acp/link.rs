@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    io, mem,
+    future, io, mem,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,11 +10,14 @@ use adjutant_core::chain;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    runtime::Handle,
     sync::{mpsc, oneshot},
 };
 
 /// The largest number of bytes of a line.
 const MAX_LINE: usize = 16 << 20;
+/// The largest number of characters of what an editor says about a fault of its own.
+const MAX_WHY: usize = 500;
 
 /// An answer that says why not: a code of JSON-RPC or of the protocol, and a text for people.
 #[derive(Debug)]
@@ -101,7 +104,7 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct Asked {
     last: u64,
-    waiting: HashMap<u64, oneshot::Sender<Option<Value>>>,
+    waiting: HashMap<u64, oneshot::Sender<Result<Value, RpcFault>>>,
 }
 
 impl Link {
@@ -121,28 +124,51 @@ impl Link {
         self.send(json!({"method": "session/update", "params": {"sessionId": session, "update": update}})).await;
     }
 
-    /// Asks the editor; `None` if it does not know the method, or fails.
+    /// Asks the editor; the fault is its own.
     ///
     /// Cancel: its answer is passed over.
-    pub(super) async fn call(&self, method: &str, params: Value) -> Option<Value> {
+    pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, RpcFault> {
         let (sender, answer) = oneshot::channel();
-        let id = {
-            let mut asked = self.asked();
-            asked.last += 1;
-            // Nobody waits any more for those whose run was stopped.
-            asked.waiting.retain(|_, waits| !waits.is_closed());
-            let id = asked.last;
-            asked.waiting.insert(id, sender);
-            id
-        };
+        let id = self.wait(sender);
         self.send(json!({"id": id, "method": method, "params": params})).await;
-        answer.await.ok()?
+        match answer.await {
+            Ok(answer) => answer,
+            // Nobody answers any more.
+            Err(_) => future::pending().await,
+        }
+    }
+
+    /// Asks for something whose answer nobody needs, as soon as the editor reads.
+    pub(super) fn call_later(&self, method: &str, params: Value) {
+        let id = self.wait(oneshot::channel().0);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let unsent = self.out.try_send(message);
+        if let (Err(mpsc::error::TrySendError::Full(message)), Ok(runtime)) = (unsent, Handle::try_current()) {
+            let out = self.out.clone();
+            runtime.spawn(async move { out.send(message).await });
+        }
+    }
+
+    /// The number of a question whose answer is sent here.
+    fn wait(&self, sender: oneshot::Sender<Result<Value, RpcFault>>) -> u64 {
+        let mut asked = self.asked();
+        asked.last += 1;
+        // Nobody waits any more for those whose run was stopped.
+        asked.waiting.retain(|_, waits| !waits.is_closed());
+        let id = asked.last;
+        asked.waiting.insert(id, sender);
+        id
     }
 
     /// Hears an answer; one to no question is passed over.
-    pub(super) fn answered(&self, mut answer: Value) {
+    pub(super) fn answered(&self, answer: &Value) {
         let sender = answer["id"].as_u64().and_then(|id| self.asked().waiting.remove(&id));
-        let result = answer.get_mut("result").map(Value::take);
+        let fault = || {
+            let (code, message) = (&answer["error"]["code"], answer["error"]["message"].as_str().unwrap_or("an error"));
+            let code = code.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(RpcFault::INTERNAL);
+            RpcFault(code, message.chars().take(MAX_WHY).collect())
+        };
+        let result = answer.get("result").cloned().ok_or_else(fault);
         if let Some(sender) = sender {
             // Whoever asked may have been stopped meanwhile.
             let _ = sender.send(result);

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use adjutant_agent::{Agent, Running};
+use adjutant_agent::{Agent, Queued, Running};
 use adjutant_core::{Answered, Event, EventKind, Failure, Limit, Outcome, Pause, PauseId, Seq};
 use adjutant_llm::{FinishReason, UserMessage};
 use adjutant_tool::Cancel;
@@ -35,12 +35,14 @@ pub(super) struct Seat {
     link: Arc<Link>,
     asker: Asker,
     encoder: Mutex<Encoder>,
-    /// The pauses that were told.
+    /// The pauses that were told, and that the editor has not answered.
     shown: Arc<watch::Sender<HashSet<PauseId>>>,
     /// The prompt at work, or the loading.
-    turn: Mutex<Option<Cancel>>,
+    turn: Arc<Mutex<Option<Cancel>>>,
     /// Answers of prompts, until all that waits has one.
     given: Mutex<Vec<Answered>>,
+    /// Prompts that are heard by a run which was left, until they are placed.
+    steered: Mutex<Vec<Queued>>,
 }
 
 /// The one thing at a time that is done in a session.
@@ -73,17 +75,19 @@ impl Seat {
         let (asks, shown) = (asker.clone(), Arc::new(watch::Sender::default()));
         let waits = Arc::clone(&shown);
         let agent = open.agent.clone().responder(move |_, pause| {
-            let (asker, mut shown) = (asks.clone(), waits.subscribe());
+            let (asker, shows, mut shown) = (asks.clone(), Arc::clone(&waits), waits.subscribe());
             async move {
                 // The editor knows the call before it is asked about it.
                 shown.wait_for(|shown: &HashSet<PauseId>| shown.contains(&pause.id)).await.ok()?;
-                asker.ask(&pause).await
+                let answer = asker.ask(&pause).await?;
+                shows.send_if_modified(|shown| shown.remove(&pause.id));
+                Some(answer)
             }
         });
         let id = open.agent.session_id().to_string();
-        let (encoder, turn, given) = (Mutex::new(Encoder::new(root)), Mutex::default(), Mutex::default());
-        let (root, link) = (root.to_owned(), Arc::clone(link));
-        Self { id, open, root, agent, link, asker, encoder, shown, turn, given }
+        let (encoder, turn, given) = (Mutex::new(Encoder::new(root)), asker.turn(), Mutex::default());
+        let (root, link, steered) = (root.to_owned(), Arc::clone(link), Mutex::default());
+        Self { id, open, root, agent, link, asker, encoder, shown, turn, given, steered }
     }
 
     /// Begins to do something in the session.
@@ -107,8 +111,12 @@ impl Seat {
         for update in updates {
             self.update(update).await;
         }
-        if let EventKind::Paused { pause } = &event.kind {
-            self.shown.send_modify(|shown| shown.extend([pause.id.clone()]));
+        match &event.kind {
+            EventKind::Paused { pause } => self.shown.send_modify(|shown| shown.extend([pause.id.clone()])),
+            EventKind::Answered { pause, .. } => {
+                self.shown.send_if_modified(|shown| shown.remove(pause));
+            }
+            _ => {}
         }
     }
 
@@ -167,24 +175,22 @@ impl PromptTurn {
             }
         } else {
             // It is heard with the next request.
-            self.seat.agent.queue().steer(message).map_err(|error| RpcFault::internal(&error))?;
+            let queued = self.seat.agent.queue().steer(message).map_err(|error| RpcFault::internal(&error))?;
+            lock(&self.seat.steered).push(queued);
         }
         for pause in pauses.iter().filter(|pause| !is_text(pause) && !self.is_given(pause)) {
-            let asked = self.seat.asker.ask(pause);
             let answer = tokio::select! {
-                answer = asked => answer,
-                () = self.cancel.cancelled() => {
-                    let ended = self.seat.agent.cancel_paused().await;
-                    return ended.map(|_| "cancelled").map_err(|error| RpcFault::internal(&error));
-                }
+                answer = self.seat.asker.ask(pause) => answer,
+                () = self.cancel.cancelled() => None,
             };
             let Some(answer) = answer else {
-                self.seat.say(WAITS).await;
-                return Ok("end_turn");
+                let ended = self.seat.agent.cancel_paused().await;
+                return ended.map(|_| "cancelled").map_err(|error| RpcFault::internal(&error));
             };
             lock(&self.seat.given).push(pause.answered(answer));
         }
         let given = std::mem::take(&mut *lock(&self.seat.given));
+        self.seat.shown.send_modify(|shown| shown.retain(|id| !given.iter().any(|given| given.pause == *id)));
         let run = self.seat.agent.resume(given).cancel(self.cancel.clone());
         self.follow(run.stream()).await
     }
@@ -196,8 +202,12 @@ impl PromptTurn {
     async fn follow(&self, running: Result<Running, adjutant_core::Error>) -> Result<&'static str, RpcFault> {
         let mut followed = Followed(Some(running.map_err(|error| RpcFault::internal(&error))?));
         let Some(running) = &mut followed.0 else { return Ok("end_turn") };
+        let mut placed = None;
         while let Some(event) = running.next().await {
-            let updates = lock(&self.seat.encoder).tell(&event);
+            let updates = match self.is_ours(&event, &mut placed) {
+                true => lock(&self.seat.encoder).tell(&event),
+                false => lock(&self.seat.encoder).recall(&event),
+            };
             self.seat.tell(&event, updates).await;
         }
         match running.result() {
@@ -205,6 +215,23 @@ impl PromptTurn {
             Some(Err(error)) => Err(RpcFault::internal(error)),
             None => Ok("end_turn"),
         }
+    }
+
+    /// False if an event tells what a person said elsewhere; the editor shows by itself what was said in it.
+    fn is_ours(&self, event: &Event, placed: &mut Option<u64>) -> bool {
+        match &event.kind {
+            EventKind::MessagePlaced { item } if event.who.thread == self.seat.agent.identity().thread => {
+                *placed = Some(*item);
+            }
+            EventKind::EntryAdded { .. } => {
+                let mut steered = lock(&self.seat.steered);
+                let Some(item) = placed.take() else { return true };
+                return steered.extract_if(.., |queued| queued.item() == Some(item)).count() > 0;
+            }
+            EventKind::Answered { pause, .. } => return !self.seat.shown.borrow().contains(pause),
+            _ => {}
+        }
+        true
     }
 
     /// The reason why a prompt is over, as editors know it.

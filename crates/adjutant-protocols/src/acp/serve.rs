@@ -3,12 +3,8 @@
 use std::{
     collections::HashMap,
     fmt, io,
-    path::Path,
     pin::pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use adjutant_core::LogId;
@@ -25,9 +21,11 @@ use tokio::{
 
 use super::{
     content,
+    editor::{Editor, EditorSkills},
     link::{LineReader, Link, RpcFault, write},
-    open::{OpenSession, SessionWish},
+    open::{ListWish, OpenSession, SessionPage, SessionWish},
     seat::Seat,
+    terminal,
 };
 
 /// The largest number of sessions that are open at a time.
@@ -37,7 +35,8 @@ const MAX_WORK: usize = 256;
 /// The number of messages that wait to be written before whoever has more waits.
 const MAX_UNWRITTEN: usize = 64;
 
-/// Serves an editor until it leaves; `open` opens the sessions that it asks for.
+/// Serves an editor until it leaves; `open` opens the sessions that it asks for, and gives `None` for one that it does not know;
+/// `list` tells which there are.
 ///
 /// Each line of at most 16 MiB is a message; what is wrong with one is its answer. 64 sessions may be open at a time.
 /// What a run waits for is asked in the editor. When the editor leaves, its runs are left as they are: whoever loads
@@ -55,35 +54,37 @@ const MAX_UNWRITTEN: usize = 64;
 /// ```
 /// use std::{convert::Infallible, io};
 ///
-/// use adjutant_agent::Agent;
-/// use adjutant_protocols::acp::{OpenSession, serve};
+/// use adjutant_agent::{Agent, Sessions};
+/// use adjutant_protocols::acp::{OpenSession, SessionPage, SessionWish, serve};
 ///
 /// /// The program that an editor begins; the agent's journal keeps its sessions.
-/// async fn edit(agent: Agent) -> io::Result<()> {
+/// async fn edit(agent: Agent, sessions: Sessions) -> io::Result<()> {
 ///     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-///     serve(input, output, |wish| {
-///         let agent = wish.session.map_or_else(|| agent.new_session(), |name| agent.session(name));
-///         async { Ok::<_, Infallible>(OpenSession::new(agent)) }
-///     })
-///     .await
+///     let open = async |wish: SessionWish| {
+///         let Some(name) = wish.session else { return Ok(Some(OpenSession::new(agent.new_session()))) };
+///         let is_known = sessions.journal().info(&name).await.is_ok();
+///         Ok::<_, Infallible>(is_known.then(|| OpenSession::new(agent.session(name))))
+///     };
+///     serve(input, output, open, async |_| Ok(SessionPage::default())).await
 /// }
 /// ```
-pub async fn serve<Opened, E>(
+pub async fn serve<Opened, Listed, E>(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin,
     open: impl Fn(SessionWish) -> Opened + Send + Sync,
+    list: impl Fn(ListWish) -> Listed + Send + Sync,
 ) -> io::Result<()>
 where
-    Opened: Future<Output = Result<OpenSession, E>> + Send,
+    Opened: Future<Output = Result<Option<OpenSession>, E>> + Send,
+    Listed: Future<Output = Result<SessionPage, E>> + Send,
     E: fmt::Display,
 {
     let (sender, said) = mpsc::channel(MAX_UNWRITTEN);
-    let (sessions, is_met, has_forms) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
-    let open = Box::new(move |wish| {
-        let opened = open(wish);
-        async move { opened.await.map_err(|error| RpcFault(RpcFault::INTERNAL, error.to_string())) }.boxed()
-    });
-    let server = Server { link: Arc::new(Link::new(sender.clone())), open, sessions, is_met, has_forms };
+    let failed = |error: E| RpcFault(RpcFault::INTERNAL, error.to_string());
+    let open = Box::new(move |wish| open(wish).map(move |opened| opened.map_err(failed)).boxed());
+    let list = Box::new(move |wish| list(wish).map(move |listed| listed.map_err(failed)).boxed());
+    let (link, sessions, met) = (Arc::new(Link::new(sender.clone())), Mutex::default(), Mutex::default());
+    let server = Server { link, open, list, sessions, met };
     let (mut lines, mut writing) = (LineReader::new(input), pin!(write(said, output)));
     let mut work = FuturesUnordered::new();
     loop {
@@ -107,13 +108,16 @@ fn end(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
+/// How a wish is fulfilled.
+type Answering<'a, W, T> = dyn Fn(W) -> BoxFuture<'a, Result<T, RpcFault>> + Send + Sync + 'a;
+
 struct Server<'a> {
     link: Arc<Link>,
-    open: Box<dyn Fn(SessionWish) -> BoxFuture<'a, Result<OpenSession, RpcFault>> + Send + Sync + 'a>,
+    open: Box<Answering<'a, SessionWish, Option<OpenSession>>>,
+    list: Box<Answering<'a, ListWish, SessionPage>>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
-    /// True once the editor said who it is.
-    is_met: AtomicBool,
-    has_forms: AtomicBool,
+    /// What the editor said of itself.
+    met: Mutex<Option<EditorSkills>>,
 }
 
 type Work<'a> = BoxFuture<'a, Result<Value, RpcFault>>;
@@ -152,7 +156,7 @@ impl Server<'_> {
             // Others may be passed over.
             (Some(_), None) => None,
             (None, Some(_)) if message.get("result").is_some() || message.get("error").is_some() => {
-                self.link.answered(message);
+                self.link.answered(&message);
                 None
             }
             _ => {
@@ -175,14 +179,19 @@ impl Server<'_> {
         if method == "initialize" {
             return self.meet(&params).map(now);
         }
-        if !self.is_met.load(Relaxed) {
-            return Err(RpcFault(RpcFault::REQUEST, "`initialize` comes first".to_owned()));
-        }
+        let skills = *self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = || RpcFault(RpcFault::REQUEST, "`initialize` comes first".to_owned());
+        let skills = skills.ok_or_else(first)?;
         match method {
             "authenticate" => Ok(now(json!({}))),
-            "session/new" => Ok(self.begin(params).boxed()),
-            "session/load" => Ok(self.load(params, true).boxed()),
-            "session/resume" => Ok(self.load(params, false).boxed()),
+            "session/new" => Ok(self.begin(params, skills).boxed()),
+            "session/load" => Ok(self.load(params, skills, true).boxed()),
+            "session/resume" => Ok(self.load(params, skills, false).boxed()),
+            "session/list" => {
+                let listed = (self.list)(ListWish::read(&params)?);
+                let told = |page: SessionPage| json!({"sessions": page.sessions, "nextCursor": page.next});
+                Ok(listed.map(move |listed| listed.map(told)).boxed())
+            }
             "session/prompt" => {
                 let (seat, message) = (self.seat(&params)?, content::message(&params["prompt"])?);
                 let turn = seat.begin()?;
@@ -193,8 +202,8 @@ impl Server<'_> {
                 if !seat.open.modes.iter().any(|known| known["id"] == *mode) {
                     return Err(RpcFault::params(format!("there is no such mode: {mode}")));
                 }
-                (seat.open.set_mode)(mode.as_str().unwrap_or_default());
-                Ok(now(json!({})))
+                let set = (seat.open.set_mode)(mode.as_str().unwrap_or_default());
+                Ok(async { set.await.map(|()| json!({})) }.boxed())
             }
             "session/close" => {
                 let seat = self.seat(&params)?;
@@ -210,8 +219,8 @@ impl Server<'_> {
         if !params["protocolVersion"].is_u64() {
             return Err(RpcFault::params("`protocolVersion` is a number"));
         }
-        self.is_met.store(true, Relaxed);
-        self.has_forms.store(params["clientCapabilities"]["elicitation"]["form"].is_object(), Relaxed);
+        let skills = EditorSkills::of(&params["clientCapabilities"]);
+        *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(skills);
         Ok(json!({
             "protocolVersion": 1,
             "agentInfo": {"name": "adjutant", "title": "Adjutant", "version": env!("CARGO_PKG_VERSION")},
@@ -219,23 +228,23 @@ impl Server<'_> {
                 "loadSession": true,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": true, "sse": false},
-                "sessionCapabilities": {"resume": {}, "close": {}},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
             },
             "authMethods": [],
         }))
     }
 
-    async fn begin(&self, params: Value) -> Result<Value, RpcFault> {
-        let seat = self.seated(&params, None).await?;
+    async fn begin(&self, params: Value, skills: EditorSkills) -> Result<Value, RpcFault> {
+        let seat = self.seated(&params, skills, None).await?;
         Ok(seat.open.told(json!({"sessionId": seat.id})))
     }
 
-    async fn load(&self, params: Value, is_told: bool) -> Result<Value, RpcFault> {
+    async fn load(&self, params: Value, skills: EditorSkills, is_told: bool) -> Result<Value, RpcFault> {
         let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
         let known = self.sessions().get(id).cloned();
         let seat = match known {
             Some(seat) => seat,
-            None => self.seated(&params, Some(LogId::from(id))).await?,
+            None => self.seated(&params, skills, Some(LogId::from(id))).await?,
         };
         if let Err(fault) = seat.begin()?.load(is_told).await {
             self.sessions().remove(id);
@@ -244,17 +253,29 @@ impl Server<'_> {
         Ok(seat.open.told(json!({})))
     }
 
-    async fn seated(&self, params: &Value, session: Option<LogId>) -> Result<Arc<Seat>, RpcFault> {
-        let cwd = params["cwd"].as_str().map(Path::new).filter(|cwd| cwd.is_absolute());
-        let cwd = cwd.ok_or_else(|| RpcFault::params("`cwd` is an absolute path"))?;
-        let servers = params["mcpServers"].as_array().cloned().unwrap_or_default();
+    async fn seated(
+        &self,
+        params: &Value,
+        skills: EditorSkills,
+        session: Option<LogId>,
+    ) -> Result<Arc<Seat>, RpcFault> {
+        let mut wish = SessionWish::read(session, params)?;
+        let (cwd, name) = (wish.cwd.clone(), params["sessionId"].as_str().unwrap_or_default().to_owned());
         let full = || RpcFault(RpcFault::INTERNAL, format!("{MAX_SESSIONS} sessions are open; close one"));
         if self.sessions().len() >= MAX_SESSIONS {
             return Err(full());
         }
-        let open = (self.open)(SessionWish::new(session, cwd.to_owned(), servers)).await?;
-        let root = open.root.clone().unwrap_or_else(|| cwd.to_owned());
-        let seat = Arc::new(Seat::new(open, &root, &self.link, self.has_forms.load(Relaxed)));
+        let named = Arc::new(OnceLock::new());
+        let (link, root, session) = (Arc::clone(&self.link), cwd.clone(), Arc::clone(&named));
+        let editor = Editor { link, skills, root, session };
+        wish.files = editor.files();
+        wish.terminal = skills.has_terminals.then(|| terminal::toolbox(editor));
+        let unknown = || RpcFault(RpcFault::NOT_FOUND, format!("there is no session of this name: {name:?}"));
+        let open = (self.open)(wish).await?.ok_or_else(unknown)?;
+        let root = open.root.clone().unwrap_or(cwd);
+        // It is given once.
+        let _ = named.set((open.agent.session_id().to_string(), open.agent.identity().thread.clone()));
+        let seat = Arc::new(Seat::new(open, &root, &self.link, skills.has_forms));
         let mut sessions = self.sessions();
         if sessions.len() >= MAX_SESSIONS {
             return Err(full());

@@ -13,7 +13,9 @@ use super::{
     part::FileExcerpt,
     root::{PathTarget, Root},
     seen::{Seen, tell},
-    show, utf16, work,
+    show,
+    texts::Texts,
+    utf16, work,
 };
 use crate::digest::Digest;
 
@@ -38,11 +40,12 @@ pub(super) struct Args {
 pub(super) struct ReadFile {
     root: Root,
     seen: Seen,
+    texts: Texts,
 }
 
 impl ReadFile {
-    pub(super) fn new(root: Root, seen: Seen) -> Self {
-        Self { root, seen }
+    pub(super) fn new(root: Root, seen: Seen, texts: Texts) -> Self {
+        Self { root, seen, texts }
     }
 }
 
@@ -55,12 +58,12 @@ impl Tool for ReadFile {
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-        let (root, seen) = (self.root.clone(), self.seen.clone());
-        work::blocking(&cx, move |stop| read(&root, &seen, &args, stop)).await
+        let (root, seen, texts) = (self.root.clone(), self.seen.clone(), self.texts.clone());
+        work::blocking(&cx, move |stop| read(&root, &seen, &texts.during(stop), &args, stop)).await
     }
 }
 
-fn read(root: &Root, seen: &Seen, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
+fn read(root: &Root, seen: &Seen, texts: &Texts, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
     let first = args.start_line.unwrap_or(1).max(1);
     let last = args.end_line.unwrap_or(u64::MAX);
     if last < first {
@@ -70,9 +73,18 @@ fn read(root: &Root, seen: &Seen, args: &Args, stop: &Cancel) -> Result<CallResu
     let opened = root.target(&args.path)?;
     match opened.target {
         PathTarget::File(mut file, size) => {
-            let excerpt = FileExcerpt::new(&args.path, size, first, last);
             // Before it is shown: what is changed in between is noticed when it is edited.
             let bytes = small(&mut file, size);
+            let known = bytes.as_deref().map_or(Ok(None), |bytes| texts.read(&opened.path, bytes))?;
+            if let Some(text) = known {
+                let excerpt = FileExcerpt::new(&args.path, text.len() as u64, first, last);
+                let mut shown = excerpt.take(text.as_bytes(), stop)?;
+                let digest = Some(Digest::of(text.as_bytes()));
+                tell(&mut shown, [(&*opened.path, digest.clone())].into_iter());
+                seen.note(opened.path, digest);
+                return Ok(shown);
+            }
+            let excerpt = FileExcerpt::new(&args.path, size, first, last);
             let mut shown = match bytes.as_deref().and_then(utf16::of_file) {
                 Some(text) => excerpt.take(text.as_bytes(), stop)?,
                 None => excerpt.take(file, stop)?,

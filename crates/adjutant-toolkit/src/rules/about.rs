@@ -20,6 +20,8 @@ const EDITS: [(&str, &[&str]); 5] = [
     ("delete_file", &["path"]),
     ("move_file", &["from", "to"]),
 ];
+/// The tools that run commands; those of an editor's terminal ask by themselves too.
+const RUNS: [&str; 2] = ["run_command", "run_in_terminal"];
 /// The tools that look at files by an argument `path`.
 const LOOKS: [&str; 3] = ["list_files", "read_file", "search_text"];
 /// The tools that do nothing which needs anyone's word.
@@ -30,7 +32,7 @@ const PATCH: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete Fil
 /// Every tool that is known by its name.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let edits = EDITS.iter().map(|(name, _)| *name);
-    edits.chain(LOOKS).chain(HARMLESS).chain(["run_command", "fetch", "task_complete"])
+    edits.chain(LOOKS).chain(HARMLESS).chain(RUNS).chain(["fetch", "task_complete"])
 }
 
 /// What a call does.
@@ -66,7 +68,7 @@ impl<'a> About<'a> {
         let mut about =
             Self { tool, args, class: Class::Other, commands, hidden: Vec::new(), edits, reads, hosts, unclear: None };
         let path = |name: &str| args[name].as_str();
-        if tool == "run_command" {
+        if RUNS.contains(&tool) {
             about.class = Class::Runs;
             about.command(root);
         } else if tool == "fetch" {

@@ -1,0 +1,58 @@
+//! The sessions that an editor may load: those of a directory, or all that have one.
+
+use std::path::Path;
+
+use adjutant::{
+    agent::{LogInfo, LogQuery, PageMark, Record, Seq, Sessions},
+    llm::{Entry, Utc},
+    protocols::acp::{ListWish, SessionPage},
+};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use crate::{exit::Exit, named, problem::Problem, trouble};
+
+/// The largest number of sessions that are told at a time.
+const MAX_SESSIONS: usize = 50;
+/// The number of records in which the first prompt is looked for.
+const MAX_LOOKED_AT: usize = 16;
+/// The largest number of characters of a title.
+const MAX_TITLE: usize = 100;
+
+/// A page of them; those without a directory are told with this place, if there is one.
+pub(super) async fn list(sessions: &Sessions, wish: ListWish, place: Option<&Path>) -> Result<SessionPage, Problem> {
+    let mut query = LogQuery { limit: MAX_SESSIONS, ..LogQuery::default() };
+    // Where all of them have one place, they have no label of it.
+    let wanted = wish.cwd.as_deref().filter(|_| place.is_none());
+    query.label = wanted.map(named::label).transpose()?.map(Into::into);
+    let mark = |cursor: &str| serde_json::from_str::<PageMark>(cursor);
+    let wrong = |_| Problem::new(Exit::Usage, "no page of a list ended there");
+    query.after = wish.cursor.as_deref().map(mark).transpose().map_err(wrong)?;
+    let found = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+    let mut page = SessionPage::default();
+    for info in &found.logs {
+        let own = named::directory(info).ok().flatten();
+        let Some(cwd) = own.or_else(|| place?.to_str()) else { continue };
+        let changed = Utc::of_ms(info.updated_ms).to_string();
+        let title = title(sessions, info).await;
+        page.sessions.push(json!({"sessionId": info.log, "cwd": cwd, "title": title, "updatedAt": changed}));
+    }
+    page.next = found.next.map(|mark| json!(mark).to_string());
+    Ok(page)
+}
+
+/// The title of a session, else how its first prompt begins.
+async fn title(sessions: &Sessions, info: &LogInfo) -> Value {
+    if let Some(title) = &info.about.title {
+        return (**title).into();
+    }
+    let mut records = sessions.journal().read(&info.log, Seq(0)).take(MAX_LOOKED_AT);
+    while let Some(Ok(stamped)) = records.next().await {
+        if let Record::Began { prompts, .. } = &stamped.record {
+            let prompt = prompts.iter().find(|entry| matches!(entry, Entry::User(_))).map(Entry::to_text);
+            let words = prompt.iter().flat_map(|text| text.split_whitespace()).collect::<Vec<_>>().join(" ");
+            return words.chars().take(MAX_TITLE).collect::<String>().into();
+        }
+    }
+    Value::Null
+}
