@@ -1,22 +1,17 @@
 //! The endpoint of an agent that speaks A2A: found by its card, asked by JSON-RPC, read no further than a limit.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::Cause;
 use adjutant_tool::{ToolError, ToolErrorKind};
-use reqwest::{Client, Response, Url, redirect::Policy};
-use rustls::{ClientConfig, crypto::CryptoProvider};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use adjutant_toolkit::reach;
+use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 
 /// The place of cards.
 const CARD: &str = "/.well-known/agent-card.json";
 const VERSION: &str = "1.0";
-/// The time to connect, and for a card.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The time for a card, and for a look at a task.
 pub(super) const QUICK: Duration = Duration::from_secs(30);
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 16 << 20;
@@ -83,7 +78,8 @@ impl Remote {
     pub(super) fn at(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
         let wrong = |why: String| ToolError::failed(format!("{name} cannot be asked: {why}"));
         let endpoint = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
-        let http = client(&endpoint).map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
+        let http = reach::builder().and_then(|it| reach::direct(it, &endpoint).build().map_err(Cause::from));
+        let http = http.map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
         Ok(Self { name: name.into(), endpoint, card: Value::Null, token: token.map(Arc::from), http })
     }
 
@@ -118,32 +114,6 @@ impl Remote {
             _ => Err(Lost::Refused(ToolError::failed(format!("{name} refuses: status {status}")))),
         }
     }
-}
-
-/// A client of one call: it follows no redirect, and asks the environment's proxy for other machines alone.
-fn client(at: &Url) -> Result<Client, Cause> {
-    static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
-    let tls = || {
-        // A program may have chosen another provider for all of its TLS.
-        let chosen = CryptoProvider::get_default().cloned();
-        let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
-        let config = config.and_then(|config| config.with_platform_verifier());
-        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
-    };
-    let builder = Client::builder()
-        .tls_backend_preconfigured(TLS.get_or_init(tls).clone()?)
-        .http1_only()
-        .connect_timeout(CONNECT)
-        .redirect(Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false)
-        // A server may close what it answered on without a word, and what was sent is not sent again.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")));
-    let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&at.host_str().unwrap_or_default());
-    let builder = if is_here { builder.no_proxy() } else { builder };
-    builder.build().map_err(Cause::from)
 }
 
 /// The JSON of an answer, in which no key stands twice.
