@@ -516,13 +516,12 @@ async fn agent_of_somebody_else_is_believed_no_more_than_its_words() {
             vec![json!({"task": task("WORKING", json!({}))}), task("REJECTED", json!({}))],
             "does not do that",
         ),
-        (card("/rpc", "1.0"), vec![json!({"task": 1})], "far answered what cannot be read"),
+        (card("/rpc", "1.0"), vec![json!({"task": 1})], "answered what cannot be read"),
     ] {
         has(&ask(card, answers).await.0.text, expect);
     }
     let answers = vec![
         json!({"task": task("WORKING", json!({}))}),
-        task("", asks.clone()),
         task("", asks.clone()),
         json!({"task": task("WORKING", json!({}))}),
         task("", asks),
