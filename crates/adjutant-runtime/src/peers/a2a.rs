@@ -161,7 +161,7 @@ type CallEnd = Result<CallResult, ToolError>;
 
 /// What a task asks, as it stands in the log: what is asked here, each with the name of the pause, `null` without one.
 #[derive(Serialize, Deserialize)]
-struct Question {
+struct RemoteQuestion {
     /// Its name: it is asked once.
     id: String,
     asks: Vec<(Value, Ask)>,
@@ -170,7 +170,7 @@ struct Question {
 /// What was waited for.
 enum Waited {
     Ended(CallEnd),
-    Asks(Question),
+    Asks(RemoteQuestion),
 }
 
 /// A task that is followed.
@@ -220,7 +220,8 @@ impl RemoteTask {
                     if let Some(ended) = ended(name, &task) {
                         return Ok(Waited::Ended(ended));
                     }
-                    let question = task.status.state.waits().then(|| Question::of(name, &task.status)).transpose()?;
+                    let question =
+                        task.status.state.waits().then(|| RemoteQuestion::of(name, &task.status)).transpose()?;
                     if let Some(question) = question.filter(|it| !heard.contains(&it.id)) {
                         return Ok(Waited::Asks(question));
                     }
@@ -250,7 +251,12 @@ impl RemoteTask {
     }
 
     /// Asks here what the task asks, and passes the answer on; its end, if that came first.
-    async fn answer(&self, cx: &CallContext, at: usize, question: &Question) -> Result<Option<CallEnd>, ToolError> {
+    async fn answer(
+        &self,
+        cx: &CallContext,
+        at: usize,
+        question: &RemoteQuestion,
+    ) -> Result<Option<CallEnd>, ToolError> {
         let mut answers = Vec::new();
         for (nth, (pause, ask)) in question.asks.iter().enumerate() {
             let answer = cx.pause(&format!("asked {at} {nth}"), ask.clone()).await?;
@@ -276,7 +282,7 @@ impl RemoteTask {
     }
 }
 
-impl Question {
+impl RemoteQuestion {
     /// # Errors
     /// If that is too much at once.
     fn of(name: &str, status: &TaskStatus) -> Result<Self, ToolError> {

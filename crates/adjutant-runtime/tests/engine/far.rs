@@ -202,8 +202,8 @@ fn always(method: &'static str, act: fn() -> Act) -> Does {
 
 type Row = (&'static str, Does, &'static str);
 
-/// A server that begins nothing.
-fn beginnings() -> Vec<Row> {
+/// A server that is not asked.
+fn cards() -> Vec<Row> {
     vec![
         ("silence at the card", always("card", || Hold), "Failed: far was not asked: its card: operation timed out"),
         (
@@ -226,6 +226,12 @@ fn beginnings() -> Vec<Row> {
             always("card", || Say(200, card("http://169.254.169.254/latest"))),
             "Failed: far was not asked: its card names another host, \"169.254.169.254\"",
         ),
+    ]
+}
+
+/// A server whose answer is lost, or none.
+fn answers() -> Vec<Row> {
+    vec![
         (
             "a redirect into a network",
             always("SendMessage", || {
@@ -268,6 +274,12 @@ fn beginnings() -> Vec<Row> {
             always("SendMessage", || Say(200, json!({"jsonrpc": "2.0", "id": 4_711, "result": {"task": {"id": "t"}}}))),
             "OutcomeUnknown: outcome unknown: far: it was asked, and its answer was lost: it answers another request",
         ),
+    ]
+}
+
+/// A server that answers what is no task.
+fn refusals() -> Vec<Row> {
+    vec![
         (
             "wrong types",
             always("SendMessage", || Give(json!({"task": 1}))),
@@ -406,7 +418,7 @@ const LONGEST: Duration = Duration::from_secs(10_000);
 #[tokio::test(start_paused = true)]
 async fn peer_far_away_that_is_hostile_is_an_error_in_words() {
     let mut wrong = Vec::new();
-    for (what, does, expect) in beginnings().into_iter().chain(tasks()) {
+    for (what, does, expect) in [cards(), answers(), refusals(), tasks()].into_iter().flatten() {
         let far = far(does).await;
         let (_stage, engine) = caller(&far, ask()).await;
         let ran = timeout(LONGEST, lead(&engine).run("Hello.")).await;
