@@ -10,7 +10,7 @@ use std::{
 use adjutant_agent::{Answered, CancelBy, Limit, Outcome};
 use adjutant_llm::{CallResult, Entry, Model as _, ModelInfo, Request, Script, ScriptedModel, Usage, model_fn};
 use adjutant_runtime::{
-    Backend, Engine, ErrorKind, Instance, Parts, Resolved, Status, Workspace,
+    Backend, Credentials, Engine, ErrorKind, Instance, Lead, Parts, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
     prompt::{
         Control, MAX_PEER_DEPTH, MessagesRequest, PeerCall, PromptReply, PromptRequest, ResumeRequest, SessionState,
@@ -207,6 +207,32 @@ async fn agent_asks_another_one_at_its_address_with_its_token() {
     }
     process.destroy().await.expect("all goes");
     assert!(home.exists());
+}
+
+#[tokio::test]
+async fn peer_works_on_when_somebody_else_takes_the_run_that_asked() {
+    let (folder, _home, process) = there(&Tokens::default());
+    let bob = started(&*process, agent("bob", peer("x"), json!({}))).await;
+    let host: Value = serde_json::from_str(&lines(&bob.workspace().file("host.json"))).expect("JSON");
+    let peers = json!([{
+        "name": "robert", "description": "Bob.", "address": host["address"], "token_variable": "BOB_TOKEN",
+    }]);
+    let sessions = json!({"sessions": {"store": {"kind": "memory"}}});
+    let (workspace, token) = (Workspace::at(folder.path().join("alice")), host["token"].as_str().expect("a text"));
+    let alice = Engine::builder(agent("alice", peers, sessions)).parts(parts(&workspace)).workspace(workspace);
+    let alice = alice.credentials(Credentials::none().with("BOB_TOKEN", token)).build().await.expect("it is right");
+    let Ok(Lead::Agent(one)) = alice.lead("main") else { panic!("it hands nothing over") };
+    let (other, running) = (one.take_over(), one.run("ask robert hold"));
+    let running = tokio::spawn(async move { running.await });
+    until("the peer works", || bob.workspace().work().join("held").exists()).await;
+    other.log().open().await.expect("it is taken");
+    // What is to be recorded shows the first one that it has lost its log.
+    one.queue().steer("And quickly.").expect("it is heard");
+    running.await.expect("no panic").expect_err("its log is another's");
+    fs::write(bob.workspace().work().join("open"), "").expect("it can be written");
+    let ran = other.resume(Vec::new()).await.expect("it goes on");
+    assert_eq!(ran.text(), "I heard: I heard: held");
+    process.destroy().await.expect("all goes");
 }
 
 #[tokio::test]
