@@ -222,8 +222,7 @@ async fn peer_works_on_when_somebody_else_takes_the_run_that_asked() {
     let alice = Engine::builder(agent("alice", peers, sessions)).parts(parts(&workspace)).workspace(workspace);
     let alice = alice.credentials(Credentials::none().with("BOB_TOKEN", token)).build().await.expect("it is right");
     let Ok(Lead::Agent(one)) = alice.lead("main") else { panic!("it hands nothing over") };
-    let (other, running) = (one.take_over(), one.run("ask robert hold"));
-    let running = tokio::spawn(async move { running.await });
+    let (other, running) = (one.take_over(), tokio::spawn(one.run("ask robert hold").into_future()));
     until("the peer works", || bob.workspace().work().join("held").exists()).await;
     other.log().open().await.expect("it is taken");
     // What is to be recorded shows the first one that it has lost its log.
