@@ -343,7 +343,8 @@ fn ended(name: &str, task: &Task) -> Option<CallEnd> {
     let said = text(task.artifacts.iter().flat_map(|artifact| &artifact.parts));
     let failed = |what: &str| {
         let said = if said.is_empty() { String::new() } else { format!(" It said: {said}") };
-        Some(Err(ToolError::failed(format!("{name} {what}: {why}.{said}"))))
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        Some(Err(ToolError::failed(format!("{name} {what}{why}.{said}"))))
     };
     match task.status.state {
         // Some agents put their answer into the message of the end.

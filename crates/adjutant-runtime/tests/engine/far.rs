@@ -204,7 +204,11 @@ type Row = (&'static str, Does, &'static str);
 
 /// A server that is not asked.
 fn cards() -> Vec<Row> {
+    let older = json!([{"url": "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]);
+    let none = "Failed: far was not asked: it speaks no A2A 1.0 over JSON-RPC";
     vec![
+        ("a card that says nothing", always("card", || Say(200, json!({}))), none),
+        ("an older version", on("card", move |_, _| Some(Say(200, json!({"supportedInterfaces": older})))), none),
         ("silence at the card", always("card", || Hold), "Failed: far was not asked: its card: operation timed out"),
         (
             "a card without end",
@@ -295,6 +299,12 @@ fn refusals() -> Vec<Row> {
             always("SendMessage", || Give(json!({"task": {"id": "t".repeat(1_001)}}))),
             "OutcomeUnknown: outcome unknown: far: it answered with a task that has no id, or one that is too long",
         ),
+        ("nothing there", always("SendMessage", || Say(404, json!({}))), "Failed: far refuses: status 404 Not Found"),
+        (
+            "an answer at once",
+            always("SendMessage", || Give(json!({"message": {"parts": [{"text": "So."}]}}))),
+            "Ok: So.",
+        ),
         (
             "no access",
             always("SendMessage", || Say(401, json!({}))),
@@ -358,6 +368,11 @@ fn tasks() -> Vec<Row> {
             "states that go backwards and are unknown",
             odd(&["WORKING", "SUBMITTED", "DANCING", "UNSPECIFIED", "WORKING"]),
             "Ok: fine",
+        ),
+        (
+            "a task that is turned down",
+            always("GetTask", || Give(task("REJECTED", json!({})))),
+            "Failed: far does not do that.",
         ),
         (
             "work without end",
@@ -480,8 +495,9 @@ async fn answered(agent: &Agent, with: &str) -> RunResult {
 async fn questions_of_a_peer_far_away_are_asked_here_whatever_its_task_is_by_then() {
     // Two, one behind the other, and its end comes before the answer to the second one does.
     let far = far(Box::new(|method, _, before| match (method, before) {
-        ("GetTask", 0) => Some(Give(asks("q", json!([{"text": "Which?"}])))),
-        ("GetTask", 1) => Some(Give(asks("r", json!([{"text": "Why?"}])))),
+        // The first one is told once more behind its answer.
+        ("GetTask", 0 | 1) => Some(Give(asks("q", json!([{"text": "Which?"}])))),
+        ("GetTask", 2) => Some(Give(asks("r", json!([{"text": "Why?"}])))),
         ("SendMessage", 2) => Some(Say(200, json!({"error": {"code": -32004, "message": "the task is over"}}))),
         _ => None,
     }))
