@@ -22,7 +22,7 @@ use sse_stream::Sse;
 use crate::{
     config::HttpConfig,
     error::{Error, ErrorKind, login_hint},
-    reach::{address, build, builder, direct, may_carry_token},
+    reach::{address, client, may_carry_token},
     tokens::TokenOrigin,
 };
 
@@ -60,7 +60,7 @@ pub(crate) fn transport(name: &Arc<str>, config: &HttpConfig) -> Result<Streamab
     if tokens.is_some() {
         may_carry_token(name, &url)?;
     }
-    let client = Client { http: build(direct(builder().redirect(Policy::custom(follow)), &url))?, tokens };
+    let client = Client { http: client(&url, |it| it.redirect(Policy::custom(follow)))?, tokens };
     let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers(name, config)?)
         .max_sse_event_size(MAX_MESSAGE)

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use reqwest::{StatusCode, Url, header::WWW_AUTHENTICATE, redirect::Policy};
+use reqwest::{StatusCode, Url, header::WWW_AUTHENTICATE};
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore as _, InMemoryCredentialStore, OAuthClientConfig};
 use tokio::time::timeout;
 
@@ -201,7 +201,7 @@ impl fmt::Debug for LoginOptions {
 
 /// What a server says when it is asked without a token: where it says who issues them, and what for.
 async fn challenge(name: &str, server: &Url, config: &HttpConfig) -> Result<Option<String>, Error> {
-    let client = reach::build(reach::direct(reach::builder().redirect(Policy::none()).timeout(LIMIT), server))?;
+    let client = reach::client(server, |it| it.timeout(LIMIT))?;
     let mut request = client.post(server.clone());
     for (header, value) in http::headers(name, config)? {
         request = request.header(header, value);

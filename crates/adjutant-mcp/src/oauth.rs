@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::hidden::is_hidden;
 use oauth2::TokenResponse as _;
-use reqwest::{Url, redirect::Policy};
+use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, CredentialStore as _, InMemoryCredentialStore,
     OAuthClientConfig, OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
@@ -69,11 +69,11 @@ fn lean(body: Vec<u8>) -> Vec<u8> {
 
 /// The SDK's state of signing in to a server, which asks with our client.
 pub(crate) async fn manager(name: &str, url: &Url, reach: Reach) -> Result<AuthorizationManager, Error> {
-    let mut builder = reach::builder().redirect(Policy::none()).timeout(LIMIT);
-    if reach == Reach::Public {
-        builder = builder.dns_resolver(Arc::new(reach::PublicNames));
-    }
-    let asker = Asker { client: reach::build(reach::direct(builder, url))?, reach };
+    let client = reach::client(url, |it| match reach {
+        Reach::Public => it.timeout(LIMIT).dns_resolver(Arc::new(reach::public_names())),
+        Reach::Local => it.timeout(LIMIT),
+    })?;
+    let asker = Asker { client, reach };
     let made = AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::new(asker)).await;
     made.map_err(|error| failed(name, &error))
 }

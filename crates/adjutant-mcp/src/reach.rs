@@ -1,25 +1,16 @@
 //! Addresses of servers and of those who issue their tokens: which may be asked, how they are shown, and the client that asks.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::net::IpAddr;
 
-use adjutant_llm::Cause;
-use adjutant_toolkit::is_public;
-use reqwest::{
-    ClientBuilder, Url,
-    dns::{Addrs, Name, Resolve, Resolving},
+use adjutant_toolkit::{
+    is_public,
+    reach::{PublicOnly, builder, direct},
 };
-use rustls::{ClientConfig, crypto::CryptoProvider};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use reqwest::{Client, ClientBuilder, Url};
 
 use crate::error::{Error, ErrorKind};
 
-/// The time to connect.
-const CONNECT: Duration = Duration::from_secs(10);
-const PRIVATE: &str = "hint: say that the server is in a private network, if it is";
+const PRIVATE: &str = "say that the server is in a private network, if it is";
 
 /// The address of a server.
 ///
@@ -78,7 +69,7 @@ impl Reach {
             Self::Local => Ok(()),
             Self::Public if url.scheme() != "https" => Err(format!("{shown} is not asked: it is no https").into()),
             Self::Public if literal.is_some_and(|address| !is_public(address)) => {
-                Err(format!("{shown} is not asked: its address is not public; {PRIVATE}").into())
+                Err(format!("{shown} is not asked: its address is not public; hint: {PRIVATE}").into())
             }
             Self::Public => Ok(()),
         }
@@ -94,73 +85,23 @@ pub(crate) fn is_local(server: &Url) -> bool {
     }
 }
 
-/// What every client of this crate has in common.
-pub(crate) fn builder() -> ClientBuilder {
-    reqwest::Client::builder()
-        .http1_only()
-        .tcp_nodelay(true)
-        .connect_timeout(CONNECT)
-        .retry(reqwest::retry::never())
-        .referer(false)
-        // A server may close what it answered on without a word, and what was sent is not sent again.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
-}
-
-/// Without the environment's proxy where a server is on this machine.
-pub(crate) fn direct(builder: ClientBuilder, server: &Url) -> ClientBuilder {
-    let host = server.host_str().unwrap_or_default();
-    let is_here = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
-    if is_here { builder.no_proxy() } else { builder }
-}
-
-pub(crate) fn build(builder: ClientBuilder) -> Result<reqwest::Client, Error> {
-    static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
-    let tls = || {
-        // A program may have chosen another provider for all of its TLS.
-        let chosen = CryptoProvider::get_default().cloned();
-        let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
-        let config = config.and_then(|config| config.with_platform_verifier());
-        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
-    };
+/// A client of a server, and of those who issue its tokens.
+pub(crate) fn client(server: &Url, with: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Error> {
     let unbuilt = || Error::new(ErrorKind::Unavailable, "there is no HTTP client");
-    let tls = TLS.get_or_init(tls).clone().map_err(|cause| unbuilt().with_source(cause))?;
-    builder.tls_backend_preconfigured(tls).build().map_err(|error| unbuilt().with_source(error))
+    let builder = builder().map_err(|cause| unbuilt().with_source(cause))?;
+    with(direct(builder, server)).build().map_err(|error| unbuilt().with_source(error))
 }
 
 /// Resolves names to addresses that everybody has, and those of the environment's proxies to any.
-#[derive(Debug)]
-pub(crate) struct PublicNames;
-
-impl Resolve for PublicNames {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let host = name.as_str();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            match found.iter().find(|found| !is_public(found.ip())) {
-                // One bad address spoils the name: who gives both kinds tries out which one is taken.
-                Some(at) if !is_proxy(host) => {
-                    Err(format!("{host} is at {}, an address that is not public; {PRIVATE}", at.ip()).into())
-                }
-                _ => Ok(Box::new(found.into_iter()) as Addrs),
-            }
-        })
-    }
-}
-
-fn is_proxy(host: &str) -> bool {
+pub(crate) fn public_names() -> PublicOnly {
     let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
     let hosts = names.iter().filter_map(|name| {
         let value = std::env::var(name).ok()?;
         let url =
             Url::parse(&value).ok().filter(Url::has_host).or_else(|| Url::parse(&format!("http://{value}")).ok())?;
-        url.host_str().map(str::to_owned)
+        url.host_str().map(str::to_ascii_lowercase)
     });
-    hosts.into_iter().any(|known| known.eq_ignore_ascii_case(host))
+    PublicOnly { allowed: hosts.collect(), hint: PRIVATE }
 }
 
 #[cfg(test)]
@@ -202,8 +143,8 @@ mod tests {
     #[tokio::test]
     async fn name_is_resolved_only_to_public_addresses() {
         use reqwest::dns::Resolve;
-        let found = PublicNames.resolve("localhost".parse().expect("a name")).await;
+        let found = public_names().resolve("localhost".parse().expect("a name")).await;
         let error = found.err().expect("it is this machine").to_string();
-        assert!(error.contains("localhost is at") && error.contains("not public"), "{error}");
+        assert!(error.contains("`localhost` is at") && error.contains(PRIVATE), "{error}");
     }
 }

@@ -1,9 +1,18 @@
 //! An agent that callers ask over A2A: what each method answers, and what is done once.
 
-use adjutant_agent::{Agent, Continue, MemoryJournal};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use adjutant_agent::{Agent, Continue, Journal, MemoryJournal, Seq};
 use adjutant_llm::{CallResult, Script, ScriptedModel, Terminate};
-use adjutant_protocols::a2a::{AgentCard, AgentDesk, Handler, Reply};
+use adjutant_protocols::{
+    Error,
+    a2a::{AgentCard, AgentDesk, Desk, DeskWish, Events, Handler, Reply, Until},
+};
 use adjutant_tool::{Approval, CallContext, ToolSpec, tool_fn};
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -234,4 +243,53 @@ async fn task_goes_on_with_the_next_agent_when_the_conversation_is_handed_over()
     let told = ask(&handler, "GetTask", json!({"id": task["id"]})).await.expect("it is there");
     assert_eq!((&told["status"]["state"], text(&told)), (&json!("TASK_STATE_COMPLETED"), "Done."));
     assert_eq!(told["history"][1]["parts"][0]["text"], "Ask another.");
+}
+
+/// A desk that knows how far its logs are, and counts the events that are read there.
+struct Counted(AgentDesk, MemoryJournal, Arc<AtomicUsize>);
+
+#[async_trait]
+impl Desk for Counted {
+    async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, Error> {
+        let read = Arc::clone(&self.2);
+        let events = self.0.events(session, after, until).await?;
+        Ok(Box::pin(events.inspect(move |_| {
+            read.fetch_add(1, Relaxed);
+        })))
+    }
+
+    async fn mark(&self, session: &str) -> Option<(u64, Seq)> {
+        let info = self.1.info(&session.into()).await.ok()?;
+        Some((info.created_ms, info.head))
+    }
+
+    async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error> {
+        self.0.perform(session, wish).await
+    }
+}
+
+#[tokio::test]
+async fn log_is_read_once_while_it_does_not_grow() {
+    let (journal, read) = (MemoryJournal::default(), Arc::<AtomicUsize>::default());
+    let scripts = [Script::new().text("One."), Script::new().text("Two.")];
+    let desk = AgentDesk::new(Agent::new(ScriptedModel::new(scripts)).journal(journal.clone()));
+    let desk = Counted(desk, journal.clone(), Arc::clone(&read));
+    let handler = Handler::new(desk, &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"));
+    let go = |id: &str| message(id, json!({"text": "Go."}), json!({"contextId": "c"}));
+    let task = send(&handler, go("m1")).await.expect("a task");
+    let look = || ask(&handler, "GetTask", json!({"id": task["id"]}));
+    gone().await;
+    assert_eq!(text(&look().await.expect("it is there")), "One.");
+    let once = read.load(Relaxed);
+    for _ in 0..100 {
+        assert_eq!(text(&look().await.expect("it is there")), "One.");
+    }
+    assert_eq!(read.load(Relaxed), once, "nothing was read once more");
+    assert_eq!(text(&send(&handler, go("m2")).await.expect("another")), "Two.");
+    let listed = ask(&handler, "ListTasks", json!({"contextId": "c"})).await.expect("they are listed");
+    assert_eq!(listed["totalSize"], 2, "it has grown");
+    // Another log of that name is read anew.
+    gone().await;
+    journal.delete(&"c".into()).await.expect("it goes");
+    assert_eq!(look().await, Err(-32001));
 }

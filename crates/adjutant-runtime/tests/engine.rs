@@ -6,6 +6,9 @@ mod agents;
 mod around;
 #[path = "engine/bounds.rs"]
 mod bounds;
+#[cfg(feature = "http")]
+#[path = "engine/far.rs"]
+mod far;
 #[path = "engine/fields.rs"]
 mod fields;
 #[path = "engine/file.rs"]

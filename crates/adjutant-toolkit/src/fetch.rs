@@ -1,16 +1,11 @@
 //! The tool `fetch`: a page of the web as text, from addresses that everybody has.
 //!
-//! What an address may be is in `fetch/address.rs`, how bytes become text in `fetch/page.rs` and `fetch/markdown.rs`.
+//! What an address may be is in `reach.rs`, how bytes become text in `fetch/page.rs` and `fetch/markdown.rs`.
 
-mod address;
 mod markdown;
 mod page;
 
-use std::{
-    error::Error as _,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use adjutant_llm::{CallResult, Cause, Status};
 use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolErrorKind, ToolHints, ToolSpec, Tools};
@@ -18,8 +13,6 @@ use reqwest::{
     Client, Response, Url,
     header::{ACCEPT, CONTENT_TYPE, LOCATION},
 };
-use rustls::{ClientConfig, crypto::CryptoProvider};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -27,8 +20,8 @@ use serde_json::json;
 use crate::{
     Decision, Rules,
     files::{show, work},
+    reach::{self, PrivateAddress, PublicOnly},
 };
-use address::{PrivateAddress, PublicOnly};
 use page::Page;
 
 /// The largest number of characters of an address.
@@ -43,8 +36,6 @@ const SHOWN: usize = 50_000;
 const SHOWN_OF_ERROR: usize = 2_000;
 /// The time that a call has, all redirects included.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time that a connection has to be made.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// Reads pages of the web: `http` and `https`, as Markdown or as the text that they are; cheap to clone.
 ///
@@ -81,7 +72,8 @@ impl Fetch {
 
     /// The toolbox `fetch`: a tool of the same name, which is idempotent.
     pub fn toolbox(&self) -> Tools {
-        let resolver = PublicOnly { allowed: self.allowed.clone().into() };
+        let hint = "whoever runs the agent may allow that host";
+        let resolver = PublicOnly { allowed: self.allowed.clone().into(), hint };
         Tools::new("fetch").tool(FetchPage { resolver, rules: self.rules.clone() })
     }
 }
@@ -219,31 +211,9 @@ impl FetchPage {
         }
     }
 
-    /// A client of this call alone: connections belong to the runtime that made them.
     fn client(&self) -> Result<Client, Cause> {
-        static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
-        let tls = || {
-            // A program may have chosen another provider for all of its TLS.
-            let chosen = CryptoProvider::get_default().cloned();
-            let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-            let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
-            let config = config.and_then(|config| config.with_platform_verifier());
-            config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
-        };
-        Client::builder()
-            .tls_backend_preconfigured(TLS.get_or_init(tls).clone()?)
-            .http1_only()
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            // A server may close what it answered on without a word.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(self.resolver.clone()))
-            .build()
-            .map_err(Cause::from)
+        let builder = reach::builder()?.no_proxy().dns_resolver(Arc::new(self.resolver.clone()));
+        builder.build().map_err(Cause::from)
     }
 }
 
@@ -301,6 +271,5 @@ fn failed(url: &Url, error: reqwest::Error) -> ToolError {
 }
 
 fn denied(error: &PrivateAddress) -> ToolError {
-    let hint = "hint: whoever runs the agent may allow that host";
-    ToolError::new(ToolErrorKind::Denied, format!("{error}; {hint}"))
+    ToolError::new(ToolErrorKind::Denied, error.to_string())
 }

@@ -14,8 +14,11 @@ mod files;
 #[cfg(all(feature = "shell", unix))]
 mod git;
 mod plan;
-#[cfg(any(feature = "fetch", all(feature = "shell", unix)))]
+#[cfg(any(feature = "reach", all(feature = "shell", unix)))]
 mod public;
+#[cfg(feature = "reach")]
+#[doc(hidden)]
+pub mod reach;
 mod rules;
 #[cfg(all(feature = "shell", unix))]
 mod sandbox;
@@ -33,7 +36,7 @@ pub use files::{Files, TextFiles};
 #[cfg(all(feature = "shell", unix))]
 pub use git::Git;
 pub use plan::Plan;
-#[cfg(any(feature = "fetch", all(feature = "shell", unix)))]
+#[cfg(any(feature = "reach", all(feature = "shell", unix)))]
 #[doc(hidden)]
 pub use public::is_public;
 pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};

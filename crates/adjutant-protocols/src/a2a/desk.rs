@@ -35,6 +35,13 @@ pub trait Desk: Send + Sync + 'static {
     /// `Invalid` if no session can have that name, `Agent` if its log cannot be read.
     async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, Error>;
 
+    /// When the log of a session was made, in milliseconds, and its newest record: while both stay, it is not read once more.
+    /// `None`, the default, if that is not known.
+    async fn mark(&self, session: &str) -> Option<(u64, Seq)> {
+        let _ = session;
+        None
+    }
+
     /// Has something done in a session; returns when it is certain that it is done, and not when it has come to an end.
     ///
     /// # Errors

@@ -1,6 +1,13 @@
 //! The requests of callers: what each method asks, and how it is answered.
 
-use std::{fmt, hash::BuildHasher, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::BuildHasher,
+    pin::Pin,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use adjutant_core::{Digest, Seq};
 use futures_core::Stream;
@@ -25,6 +32,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The number of conversations in which something can be begun at a time.
 const LOCKS: usize = 64;
+/// The number of conversations whose tasks are kept while their logs stay as they are.
+const KEPT: usize = 64;
 /// The number of tasks of a page, unless another is asked for, and the largest.
 const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 100;
@@ -39,7 +48,11 @@ struct Served {
     /// One for each conversation, or some: what a message begins is begun before the next message is looked at.
     locks: Vec<Mutex<()>>,
     hasher: std::hash::RandomState,
+    /// Conversations as they stood at a mark: whoever looks again and again has no log read that has not grown.
+    kept: std::sync::Mutex<HashMap<String, KeptTasks>>,
 }
+
+type KeptTasks = ((u64, Seq), Arc<Tasks>);
 
 /// The answer to a request.
 pub enum Reply {
@@ -65,7 +78,13 @@ impl Handler {
     /// An agent whose tasks are performed there.
     pub fn new(desk: impl Desk, card: &AgentCard) -> Self {
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
-        Self(Arc::new(Served { desk: Box::new(desk), card: card.value(), locks, hasher: Default::default() }))
+        Self(Arc::new(Served {
+            desk: Box::new(desk),
+            card: card.value(),
+            locks,
+            hasher: Default::default(),
+            kept: Default::default(),
+        }))
     }
 
     /// The description of the agent, for `GET /.well-known/agent-card.json`.
@@ -136,6 +155,7 @@ impl Handler {
                     ));
                 }
                 let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
+                let tasks = Arc::unwrap_or_clone(tasks);
                 let followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
                 return Ok(self.stream(followed, id, true));
             }
@@ -152,19 +172,36 @@ impl Handler {
     }
 
     /// The tasks of a conversation as they stand; one that a crash has cut off goes on.
-    async fn tasks(&self, context: &str) -> Result<Tasks, RpcRefusal> {
-        let mut tasks = Tasks::new(context);
-        let mut events = self.0.desk.events(context, Seq(0), Until::Now).await?;
-        while let Some(event) = events.next().await {
-            tasks.tell(&event?);
-        }
+    async fn tasks(&self, context: &str) -> Result<Arc<Tasks>, RpcRefusal> {
+        let mark = self.0.desk.mark(context).await;
+        let kept = || self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept().get(context).filter(|(at, _)| Some(*at) == mark).map(|(_, tasks)| Arc::clone(tasks));
+        let tasks = match known {
+            Some(tasks) => tasks,
+            None => {
+                let mut tasks = Tasks::new(context);
+                let mut events = self.0.desk.events(context, Seq(0), Until::Now).await?;
+                while let Some(event) = events.next().await {
+                    tasks.tell(&event?);
+                }
+                let tasks = Arc::new(tasks);
+                if let Some(mark) = mark {
+                    let mut kept = kept();
+                    if kept.len() >= KEPT && !kept.contains_key(context) {
+                        kept.clear();
+                    }
+                    kept.insert(context.to_owned(), (mark, Arc::clone(&tasks)));
+                }
+                tasks
+            }
+        };
         if is_at_work(&tasks) {
             self.0.desk.perform(context, DeskWish::GoOn).await?;
         }
         Ok(tasks)
     }
 
-    async fn found(&self, id: &str) -> Result<(Tasks, usize), RpcRefusal> {
+    async fn found(&self, id: &str) -> Result<(Arc<Tasks>, usize), RpcRefusal> {
         let tasks = self.tasks(context_of(id).ok_or_else(|| RpcRefusal::no_task(id))?).await?;
         let at = tasks.position(id).ok_or_else(|| RpcRefusal::no_task(id))?;
         Ok((tasks, at))
@@ -223,6 +260,7 @@ impl Handler {
             self.0.desk.perform(&context, wish).await?;
         }
         let events = self.0.desk.events(&context, tasks.at(), Until::End).await?;
+        let tasks = Arc::unwrap_or_clone(tasks);
         Ok(WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun })
     }
 
@@ -237,6 +275,7 @@ impl Handler {
         }
         self.0.desk.perform(tasks.context(), DeskWish::Stop).await?;
         let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
+        let tasks = Arc::unwrap_or_clone(tasks);
         let mut followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
         let mut task = followed.ended(false).await?;
         if task.status.state.waits() {

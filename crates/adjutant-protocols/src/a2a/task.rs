@@ -22,7 +22,7 @@ const OUTPUT: &str = "output";
 ///
 /// What agents below the first one say is not told; nor are calls and thinking. The text of a reply is the content of the
 /// artifact `answer`, in the place of the reply before; a reply that calls tools is in the history too.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tasks {
     context: Arc<str>,
     all: Vec<HeldTask>,
@@ -38,7 +38,7 @@ pub struct Tasks {
 }
 
 /// A task with what is not told of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct HeldTask {
     pub(super) task: Task,
     /// The pauses that it waits for.

@@ -1,13 +1,14 @@
 //! An agent anywhere that speaks A2A, as a peer: its task is begun once and followed to its end, and its questions are asked here.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use adjutant_agent::Digest;
 use adjutant_llm::{CallResult, Schema};
-use adjutant_protocols::a2a::{HEARS_ONCE, Message, Part, SendMessage, SendOptions, Task, TaskState};
-use adjutant_tool::{Answer, Ask, AskKind, CallContext, Noted, ToolError, ToolErrorKind};
+use adjutant_protocols::a2a::{HEARS_ONCE, Message, Part, SendMessage, SendOptions, Task, TaskState, TaskStatus};
+use adjutant_tool::{Answer, Ask, AskKind, CallContext, Cancel, Noted, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::{
     call::{LOOK, PAUSE, RESTART, STOP},
@@ -17,6 +18,13 @@ use super::{
 /// The most characters of a question that are shown, and the most bytes of the schema of its answer.
 const MAX_QUESTION: usize = 4_000;
 const MAX_SCHEMA: usize = 16 << 10;
+/// The most things that are asked at once, and the most times that a call is asked.
+const MAX_PAUSES: usize = 100;
+/// The most bytes of a name that is kept or sent back, and of what an agent says: as much as a log keeps of a result.
+const MAX_NAME: usize = 1_000;
+const MAX_TEXT: usize = (4 << 20) - 100;
+/// The most characters of why an answer cannot be read.
+const MAX_WHY: usize = 200;
 /// The time that an agent may take to begin: one that knows no `returnImmediately` answers when it is done.
 const BEGIN: Duration = Duration::from_secs(600);
 
@@ -39,24 +47,27 @@ pub(super) async fn call(
     cx: &CallContext,
 ) -> Result<CallResult, ToolError> {
     let message = cx.once("message", || async move { admitted }).await?;
-    let begun = match cx.backend.begin("task").await? {
-        Noted::Done(begun) => serde_json::from_value(begun)
-            .map_err(|error| ToolError::failed("the step cannot be read").with_source(error))?,
-        noted => {
-            let remote = Remote::find(name, url, token).await?;
-            let once = remote.card["capabilities"]["extensions"].as_array();
-            let once = once.is_some_and(|all| all.iter().any(|it| it["uri"] == HEARS_ONCE));
-            if noted == Noted::Unknown && !once {
-                return Err(unknown(name, "it was asked before a crash"));
-            }
-            let begun = tokio::select! {
-                begun = begin(&remote, once, Message::user(&message, vec![Part::text(prompt)])) => begun?,
-                () = cx.cancel.cancelled() => {
-                    return Err(ToolError::new(ToolErrorKind::Cancelled, format!("{name} was asked as the call was cancelled")));
-                }
-            };
-            cx.backend.finish("task", json!(begun)).await?;
-            begun
+    let asking = async {
+        let step = match cx.backend.begin("task").await? {
+            Noted::Done(begun) => return noted(begun),
+            step => step,
+        };
+        let remote = Remote::find(name, url, token).await?;
+        let once = remote.card["capabilities"]["extensions"].as_array();
+        let once = once.is_some_and(|all| all.iter().any(|it| it["uri"] == HEARS_ONCE));
+        if step == Noted::Unknown && !once {
+            return Err(unknown(name, "it was asked before a crash"));
+        }
+        let begun = begin(&remote, once, Message::user(&message, vec![Part::text(prompt)])).await?;
+        cx.backend.finish("task", json!(begun)).await?;
+        Ok(begun)
+    };
+    let begun = tokio::select! {
+        biased;
+        begun = asking => begun?,
+        () = cx.cancel.cancelled() => {
+            let message = format!("the call was cancelled while {name} was asked: it may have begun");
+            return Err(ToolError::new(ToolErrorKind::Cancelled, message));
         }
     };
     let followed = match begun {
@@ -65,27 +76,39 @@ pub(super) async fn call(
             RemoteTask { remote: Remote::at(name, &endpoint, token)?, once, message, id, context }
         }
     };
-    let mut left = LeftTask(Some((followed.remote.clone(), followed.id.clone())));
+    let mut left = LeftTask { task: Some((followed.remote.clone(), followed.id.clone())), cancel: cx.cancel.clone() };
     let ended = tokio::select! {
         biased;
-        ended = followed.follow(cx, &mut left) => ended,
-        () = cx.cancel.cancelled() => {
-            let stopped = timeout(STOP, followed.remote.ask("CancelTask", json!({"id": followed.id}), STOP)).await;
-            let is_told = matches!(stopped, Ok(Ok(_)));
-            let said = if is_told { "was told to stop" } else { "has not said that it stops" };
-            Err(ToolError::new(ToolErrorKind::Cancelled, format!("the call was cancelled; {name} {said}")))
-        }
+        ended = followed.follow(cx) => ended,
+        () = cx.cancel.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, "the call was cancelled")),
     };
-    left.0 = None;
-    ended
+    match (ended, left.task.take()) {
+        (Ok(ended), _) => ended,
+        // The run is gone, and whoever goes on with it follows the task again.
+        (Err(error), _) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => Err(error),
+        (Err(mut error), task) => {
+            let stopped = match &task {
+                Some((remote, id)) => remote.ask("CancelTask", json!({"id": id}), STOP).await.is_ok(),
+                None => false,
+            };
+            let said = if stopped { "was told to stop" } else { "has not said that it stops" };
+            error.message = format!("{}; {name} {said}", error.message).into();
+            Err(error)
+        }
+    }
 }
 
-/// A task that nobody waits for any more is cancelled.
-struct LeftTask(Option<(Remote, String)>);
+/// A task that is cancelled with its call. What drops the call and does not mean to cancel it leaves the task as it is: the call
+/// is entered again, here or elsewhere.
+struct LeftTask {
+    task: Option<(Remote, String)>,
+    cancel: Cancel,
+}
 
 impl Drop for LeftTask {
     fn drop(&mut self) {
-        if let (Some((remote, id)), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+        let task = self.task.take().filter(|_| self.cancel.is_cancelled());
+        if let (Some((remote, id)), Ok(runtime)) = (task, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 // It may be gone, and nobody waits for it.
                 let _ended = remote.ask("CancelTask", json!({"id": id}), STOP).await;
@@ -96,14 +119,16 @@ impl Drop for LeftTask {
 
 /// Sends the message that begins a task, again where that does nothing twice.
 async fn begin(remote: &Remote, once: bool, message: Message) -> Result<Begun, ToolError> {
+    let name = &remote.name;
     let mut told = send(remote, once, message).await?;
+    let unread = |why: String| unknown(name, &format!("it {why}"));
     if !told["message"].is_null() {
-        let message: Message = read(&remote.name, told["message"].take())?;
+        let message: Message = read(told["message"].take()).map_err(unread)?;
         return Ok(Begun::Answer(text(message.parts.iter())));
     }
-    let task: Task = read(&remote.name, told["task"].take())?;
-    if task.id.is_empty() {
-        return Err(ToolError::failed(format!("{} answered with no task", remote.name)));
+    let task: Task = read(told["task"].take()).map_err(unread)?;
+    if task.id.is_empty() || task.id.len().max(task.context_id.len()) > MAX_NAME {
+        return Err(unknown(name, "it answered with a task that has no id, or one that is too long"));
     }
     Ok(Begun::Task { endpoint: remote.endpoint.to_string(), once, id: task.id, context: task.context_id })
 }
@@ -121,14 +146,31 @@ async fn send(remote: &Remote, once: bool, message: Message) -> Result<Value, To
             Ok(told) => return Ok(told),
             Err(Lost::Refused(error)) => return Err(error),
             Err(Lost::Unsent(error)) if since.elapsed() > RESTART => return Err(error),
-            Err(Lost::Unheard) if !once || since.elapsed() > RESTART => {
-                return Err(unknown(&remote.name, "it was asked, and its answer was lost"));
+            Err(Lost::Unheard(why)) if !once || since.elapsed() > RESTART => {
+                return Err(unknown(&remote.name, &format!("it was asked, and its answer was lost: {why}")));
             }
-            Err(Lost::Unsent(_) | Lost::Unheard) => {}
+            Err(Lost::Unsent(_) | Lost::Unheard(_)) => {}
         }
         sleep(pause).await;
         pause = PAUSE.min(pause * 2);
     }
+}
+
+/// What a task came to.
+type CallEnd = Result<CallResult, ToolError>;
+
+/// What a task asks, as it stands in the log: what is asked here, each with the name of the pause, `null` without one.
+#[derive(Serialize, Deserialize)]
+struct RemoteQuestion {
+    /// Its name: it is asked once.
+    id: String,
+    asks: Vec<(Value, Ask)>,
+}
+
+/// What was waited for.
+enum Waited {
+    Ended(CallEnd),
+    Asks(RemoteQuestion),
 }
 
 /// A task that is followed.
@@ -142,86 +184,144 @@ struct RemoteTask {
 
 impl RemoteTask {
     /// Waits until it is over, and asks here what it asks.
-    async fn follow(&self, cx: &CallContext, left: &mut LeftTask) -> Result<CallResult, ToolError> {
+    ///
+    /// # Errors
+    /// If it cannot be followed to its end.
+    async fn follow(&self, cx: &CallContext) -> Result<CallEnd, ToolError> {
+        let mut heard = Vec::new();
+        for at in 0..MAX_PAUSES {
+            // It is in the log before anybody is asked: a call that is entered again asks the same, whatever the task is by then.
+            let step = format!("question {at}");
+            let question = match cx.backend.begin(&step).await? {
+                Noted::Done(question) => noted(question)?,
+                _ => match self.wait(&heard).await? {
+                    Waited::Ended(ended) => return Ok(ended),
+                    Waited::Asks(question) => {
+                        cx.backend.finish(&step, json!(question)).await?;
+                        question
+                    }
+                },
+            };
+            if let Some(ended) = self.answer(cx, at, &question).await? {
+                return Ok(ended);
+            }
+            heard.push(question.id);
+        }
+        Err(ToolError::failed(format!("{} has asked {MAX_PAUSES} times, and asks on", self.remote.name)))
+    }
+
+    /// Waits until it is over, or asks what was not heard so far.
+    async fn wait(&self, heard: &[String]) -> Result<Waited, ToolError> {
         let (name, mut pause, mut heard_at) = (&self.remote.name, LOOK, Instant::now());
         loop {
-            match self.remote.ask("GetTask", json!({"id": self.id, "historyLength": 0}), QUICK).await {
-                Ok(told) => {
+            let why = match self.look().await {
+                Ok(task) => {
                     heard_at = Instant::now();
-                    let task: Task = read(name, told)?;
                     if let Some(ended) = ended(name, &task) {
-                        return ended;
+                        return Ok(Waited::Ended(ended));
                     }
-                    if task.status.state.waits() && self.asked(cx, &task, left).await? {
-                        pause = LOOK;
+                    let question =
+                        task.status.state.waits().then(|| RemoteQuestion::of(name, &task.status)).transpose()?;
+                    if let Some(question) = question.filter(|it| !heard.contains(&it.id)) {
+                        return Ok(Waited::Asks(question));
                     }
+                    String::new()
                 }
                 Err(Lost::Refused(error)) => return Err(error),
-                Err(_) if heard_at.elapsed() > RESTART => {
-                    let seconds = RESTART.as_secs();
-                    return Err(unknown(name, &format!("it was lost, and did not come back in {seconds} s")));
-                }
-                Err(_) => {}
+                Err(Lost::Unsent(error)) => error.message.to_string(),
+                Err(Lost::Unheard(why)) => why,
+            };
+            if heard_at.elapsed() > RESTART {
+                let seconds = RESTART.as_secs();
+                return Err(unknown(name, &format!("it was lost, and did not come back in {seconds} s: {why}")));
             }
             sleep(pause).await;
             pause = PAUSE.min(pause * 2);
         }
     }
 
-    /// Asks here what the task asks, and passes the answer on; false if that was done before.
-    async fn asked(&self, cx: &CallContext, task: &Task, left: &mut LeftTask) -> Result<bool, ToolError> {
-        let message = task.status.message.clone().unwrap_or_default();
-        let of = if message.message_id.is_empty() { &task.status.timestamp } else { &message.message_id };
-        let key: String = of.chars().filter(|c| !c.is_control()).take(80).collect();
-        // The body may be dropped while it waits for somebody here: the task goes on waiting.
-        let kept = left.0.take();
-        let asks = asks(&self.remote.name, task.status.state, &message);
-        let mut answers = Vec::new();
-        for (at, (pause, ask)) in asks.into_iter().enumerate() {
-            let answer = cx.pause(&format!("asked {key} {at}"), ask).await?;
-            answers.extend(given(pause, answer));
+    async fn look(&self) -> Result<Task, Lost> {
+        let told = self.remote.ask("GetTask", json!({"id": self.id, "historyLength": 0}), QUICK).await?;
+        let wrong = |why: &str| Lost::Refused(ToolError::failed(format!("{} {why}", self.remote.name)));
+        let task: Task = read(told).map_err(|why| wrong(&why))?;
+        if task.id != self.id {
+            return Err(wrong("answered with another task"));
         }
-        left.0 = kept;
-        let step = format!("answer {key}");
+        Ok(task)
+    }
+
+    /// Asks here what the task asks, and passes the answer on; its end, if that came first.
+    async fn answer(
+        &self,
+        cx: &CallContext,
+        at: usize,
+        question: &RemoteQuestion,
+    ) -> Result<Option<CallEnd>, ToolError> {
+        let mut answers = Vec::new();
+        for (nth, (pause, ask)) in question.asks.iter().enumerate() {
+            let answer = cx.pause(&format!("asked {at} {nth}"), ask.clone()).await?;
+            answers.extend(given(pause.clone(), answer));
+        }
+        let step = format!("answer {at}");
         match cx.backend.begin(&step).await? {
-            Noted::Done(_) => return Ok(false),
+            Noted::Done(_) => return Ok(None),
             Noted::Unknown if !self.once => return Err(unknown(&self.remote.name, "it was answered before a crash")),
             _ => {}
         }
         // Access that was given elsewhere is noticed there.
         if !answers.is_empty() {
-            let mut said = Message::user(format!("{}-{key}", self.message), answers);
+            let mut said = Message::user(format!("{}-{at}", self.message), answers);
             (said.task_id, said.context_id) = (self.id.clone(), self.context.clone());
-            send(&self.remote, self.once, said).await?;
+            if let Err(error) = send(&self.remote, self.once, said).await {
+                let over = self.look().await.ok().and_then(|task| ended(&self.remote.name, &task));
+                return over.map(Some).ok_or(error);
+            }
         }
         cx.backend.finish(&step, Value::Null).await?;
-        Ok(true)
+        Ok(None)
     }
 }
 
-/// What a message asks, each with the name of the pause if the agent has given one.
-fn asks(name: &str, state: TaskState, message: &Message) -> Vec<(Option<Value>, Ask)> {
-    let kind = if state == TaskState::AuthRequired { AskKind::Authorisation } else { AskKind::Question };
-    let texts = text(message.parts.iter());
-    let prompt: String = format!("{name} asks: {texts}").chars().take(MAX_QUESTION).collect();
-    let named = |part: &Part| part.data.clone().filter(|data| data["pause"].is_string());
-    let pauses: Vec<Value> = message.parts.iter().filter_map(named).collect();
-    if pauses.is_empty() {
-        return vec![(None, Ask::new(kind, prompt))];
+impl RemoteQuestion {
+    /// # Errors
+    /// If that is too much at once.
+    fn of(name: &str, status: &TaskStatus) -> Result<Self, ToolError> {
+        let message = status.message.clone().unwrap_or_default();
+        let id = if message.message_id.is_empty() { json!(status).to_string() } else { message.message_id };
+        let id = if id.len() > MAX_NAME { Digest::of(id.as_bytes()).to_string() } else { id };
+        let kind = if status.state == TaskState::AuthRequired { AskKind::Authorisation } else { AskKind::Question };
+        let prompt: String = match text(message.parts.iter()).trim() {
+            "" => format!("{name} waits for an answer, and does not say what it asks"),
+            texts => format!("{name} asks: {texts}").chars().take(MAX_QUESTION).collect(),
+        };
+        let named = |part: &Part| {
+            let is_named = part.data.as_ref()?["pause"].as_str().is_some_and(|it| it.len() <= MAX_NAME);
+            part.data.clone().filter(|_| is_named)
+        };
+        let pauses: Vec<Value> = message.parts.iter().filter_map(named).take(MAX_PAUSES + 1).collect();
+        if pauses.len() > MAX_PAUSES {
+            return Err(ToolError::failed(format!("{name} asks more than {MAX_PAUSES} things at once")));
+        }
+        if pauses.is_empty() {
+            return Ok(Self { id, asks: vec![(Value::Null, Ask::new(kind, prompt))] });
+        }
+        let asks = pauses.into_iter().map(|mut data| {
+            let mut small = |key: &str| {
+                let value = data[key].take();
+                if value.to_string().len() <= MAX_SCHEMA { value } else { Value::Null }
+            };
+            let (pause, schema, call) = (small("pause"), small("schema"), small("call"));
+            let is_schema = !schema.is_null() && Schema::compile(Arc::new(schema.clone())).is_ok();
+            let mut ask = Ask::new(kind, prompt.clone());
+            (ask.schema, ask.data) = (if is_schema { schema } else { Value::Null }, json!({"call": call}));
+            (pause, ask)
+        });
+        Ok(Self { id, asks: asks.collect() })
     }
-    let asks = pauses.into_iter().map(|mut data| {
-        let (pause, schema) = (data["pause"].take(), data["schema"].take());
-        let is_small = schema.to_string().len() <= MAX_SCHEMA;
-        let is_schema = !schema.is_null() && is_small && Schema::compile(Arc::new(schema.clone())).is_ok();
-        let mut ask = Ask::new(kind, prompt.clone());
-        (ask.schema, ask.data) = (if is_schema { schema } else { Value::Null }, json!({"call": data["call"]}));
-        (Some(pause), ask)
-    });
-    asks.collect()
 }
 
 /// The part that answers; none where access was given elsewhere.
-fn given(pause: Option<Value>, answer: Answer) -> Option<Part> {
+fn given(pause: Value, answer: Answer) -> Option<Part> {
     let (value, words) = match answer {
         Answer::Give { value } => {
             let words = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -232,18 +332,19 @@ fn given(pause: Option<Value>, answer: Answer) -> Option<Part> {
         _ => (Value::Null, Some("no answer is given".to_owned())),
     };
     match pause {
-        Some(pause) => Some(Part::data(json!({"pause": pause, "answer": value}))),
-        None => words.map(Part::text),
+        Value::Null => words.map(Part::text),
+        pause => Some(Part::data(json!({"pause": pause, "answer": value}))),
     }
 }
 
 /// The result of a task that is over.
-fn ended(name: &str, task: &Task) -> Option<Result<CallResult, ToolError>> {
+fn ended(name: &str, task: &Task) -> Option<CallEnd> {
     let why = task.status.message.as_ref().map(|message| text(message.parts.iter())).unwrap_or_default();
     let said = text(task.artifacts.iter().flat_map(|artifact| &artifact.parts));
     let failed = |what: &str| {
         let said = if said.is_empty() { String::new() } else { format!(" It said: {said}") };
-        Some(Err(ToolError::failed(format!("{name} {what}: {why}.{said}"))))
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        Some(Err(ToolError::failed(format!("{name} {what}{why}.{said}"))))
     };
     match task.status.state {
         // Some agents put their answer into the message of the end.
@@ -255,21 +356,38 @@ fn ended(name: &str, task: &Task) -> Option<Result<CallResult, ToolError>> {
     }
 }
 
-/// The texts of parts, and JSON and files in the place of theirs.
+/// The texts of parts, and JSON and files in the place of theirs, up to a limit.
 fn text<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
     let texts = parts.filter_map(|part| match (&part.text, &part.data, &part.url) {
-        (Some(text), ..) => Some(text.clone()),
+        (Some(text), ..) => Some(Cow::from(text)),
         (_, Some(data), _) if data["pause"].is_string() => None,
-        (_, Some(data), _) => Some(data.to_string()),
-        (.., Some(url)) => Some(url.clone()),
-        _ => Some(format!("[a file of the type {:?}, which is not shown]", part.media_type)),
+        (_, Some(data), _) => Some(data.to_string().into()),
+        (.., Some(url)) => Some(Cow::from(url)),
+        _ => Some(format!("[a file of the type {:?}, which is not shown]", part.media_type).into()),
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let mut whole = String::new();
+    for (at, text) in texts.enumerate() {
+        whole.extend((at > 0).then_some('\n'));
+        whole.push_str(&text);
+        if whole.len() > MAX_TEXT {
+            whole.truncate(whole.floor_char_boundary(MAX_TEXT));
+            whole.push_str("\n[cut: what follows is too long]");
+            break;
+        }
+    }
+    whole
 }
 
-fn read<T: serde::de::DeserializeOwned>(name: &str, told: Value) -> Result<T, ToolError> {
-    serde_json::from_value(told)
-        .map_err(|error| ToolError::failed(format!("{name} answered what cannot be read")).with_source(error))
+fn read<T: serde::de::DeserializeOwned>(told: Value) -> Result<T, String> {
+    serde_json::from_value(told).map_err(|error| {
+        let why: String = error.to_string().chars().take(MAX_WHY).collect();
+        format!("answered what cannot be read: {why}")
+    })
+}
+
+/// A step as it stands in the log.
+fn noted<T: serde::de::DeserializeOwned>(step: Value) -> Result<T, ToolError> {
+    serde_json::from_value(step).map_err(|error| ToolError::failed("the step cannot be read").with_source(error))
 }
 
 fn unknown(name: &str, why: &str) -> ToolError {

@@ -186,7 +186,7 @@ async fn answer(
     is_new: bool,
     cancel: &Cancel,
 ) -> Result<PromptReply, ToolError> {
-    let mut left = LeftCall { peer: Arc::clone(peer), request: Some(request.clone()) };
+    let mut left = LeftCall { peer: Arc::clone(peer), request: Some(request.clone()), cancel: cancel.clone() };
     let reply = tokio::select! {
         biased;
         reply = insist(peer, request, is_new) => reply,
@@ -205,10 +205,12 @@ async fn answer(
     reply
 }
 
-/// A call that nobody waits for any more stops the run of the peer.
+/// A call that is given up stops the run of the peer. What drops a call and does not mean to cancel it leaves the run as it is: the
+/// call is entered again, here or elsewhere.
 struct LeftCall {
     peer: Arc<Peer>,
     request: Option<PromptRequest>,
+    cancel: Cancel,
 }
 
 impl LeftCall {
@@ -233,7 +235,8 @@ impl LeftCall {
 
 impl Drop for LeftCall {
     fn drop(&mut self) {
-        if let (Some(stop), Ok(runtime)) = (self.stop(), tokio::runtime::Handle::try_current()) {
+        let stop = if self.cancel.is_cancelled() { self.stop() } else { None };
+        if let (Some(stop), Ok(runtime)) = (stop, tokio::runtime::Handle::try_current()) {
             runtime.spawn(timeout(STOP, stop));
         }
     }

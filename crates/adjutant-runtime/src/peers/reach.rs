@@ -1,22 +1,19 @@
 //! The endpoint of an agent that speaks A2A: found by its card, asked by JSON-RPC, read no further than a limit.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use adjutant_llm::Cause;
+use adjutant_llm::{Cause, hidden::is_hidden};
 use adjutant_tool::{ToolError, ToolErrorKind};
-use reqwest::{Client, Response, Url, redirect::Policy};
-use rustls::{ClientConfig, crypto::CryptoProvider};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use adjutant_toolkit::reach;
+use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 
 /// The place of cards.
 const CARD: &str = "/.well-known/agent-card.json";
 const VERSION: &str = "1.0";
-/// The time to connect, and for a card.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The id of a request: each has an exchange of its own.
+const ID: u64 = 1;
+/// The time for a card, and for a look at a task.
 pub(super) const QUICK: Duration = Duration::from_secs(30);
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 16 << 20;
@@ -38,10 +35,10 @@ pub(super) struct Remote {
 pub(super) enum Lost {
     /// It was refused.
     Refused(ToolError),
-    /// It was not sent.
+    /// It was not sent, or not taken.
     Unsent(ToolError),
-    /// It may have been heard.
-    Unheard,
+    /// It may have been heard: why nothing can be read of that.
+    Unheard(String),
 }
 
 impl Remote {
@@ -83,7 +80,8 @@ impl Remote {
     pub(super) fn at(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
         let wrong = |why: String| ToolError::failed(format!("{name} cannot be asked: {why}"));
         let endpoint = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
-        let http = client(&endpoint).map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
+        let http = reach::builder().and_then(|it| reach::direct(it, &endpoint).build().map_err(Cause::from));
+        let http = http.map_err(|cause| wrong("there is no HTTP client".to_owned()).with_source(cause))?;
         Ok(Self { name: name.into(), endpoint, card: Value::Null, token: token.map(Arc::from), http })
     }
 
@@ -92,63 +90,45 @@ impl Remote {
         let name = &self.name;
         let asked = self.http.post(self.endpoint.clone()).timeout(within).header("A2A-Version", VERSION);
         let asked = self.token.iter().fold(asked, |asked, token| asked.bearer_auth(token));
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let body = json!({"jsonrpc": "2.0", "id": ID, "method": method, "params": params});
         let answer = match asked.json(&body).send().await {
             Ok(answer) => answer,
             Err(error) if error.is_connect() => {
                 return Err(Lost::Unsent(ToolError::failed(format!("{name} was not asked: {}", cause(error)))));
             }
-            Err(_) => return Err(Lost::Unheard),
+            Err(error) => return Err(Lost::Unheard(cause(error))),
         };
         let status = answer.status();
         let told = whole(answer).await;
+        let refused = |why: &str| Lost::Refused(ToolError::failed(format!("{name} refuses: {why}")));
         if let Ok(told) = &told
-            && let Some(message) = told["error"]["message"].as_str().filter(|_| told["error"].is_object())
+            && !told["error"].is_null()
         {
-            let message: String = message.chars().take(MAX_REASON).collect();
-            return Err(Lost::Refused(ToolError::failed(format!("{name} refuses: {message}"))));
+            let said = [&told["error"]["message"], &told["error"]].into_iter().find_map(Value::as_str);
+            let said = said.unwrap_or("it does not say why").chars().take(MAX_REASON);
+            return Err(refused(&said.map(|c| if is_hidden(c) { ' ' } else { c }).collect::<String>()));
         }
-        match status.as_u16() {
-            401 | 403 => {
-                let message = format!("{name} was not asked, because it refused the token: {status}");
+        match (status.as_u16(), told) {
+            (401 | 403, _) => {
+                let message = format!("{name} refuses the token: status {status}");
                 Err(Lost::Refused(ToolError::new(ToolErrorKind::Denied, message)))
             }
-            502..=504 => Err(Lost::Unheard),
-            200..=299 => told.map(|mut told| told["result"].take()).map_err(|_| Lost::Unheard),
-            _ => Err(Lost::Refused(ToolError::failed(format!("{name} refuses: status {status}")))),
+            (429, _) => Err(Lost::Unsent(ToolError::failed(format!("{name} takes no more requests: status {status}")))),
+            (500..=599, _) => Err(Lost::Unheard(format!("status {status}"))),
+            (200..=299, Ok(told)) if told["id"] != ID => Err(Lost::Unheard("it answers another request".to_owned())),
+            (200..=299, told) => told.map(|mut told| told["result"].take()).map_err(Lost::Unheard),
+            _ => Err(refused(&format!("status {status}"))),
         }
     }
-}
-
-/// A client of one call: it follows no redirect, and asks the environment's proxy for other machines alone.
-fn client(at: &Url) -> Result<Client, Cause> {
-    static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
-    let tls = || {
-        // A program may have chosen another provider for all of its TLS.
-        let chosen = CryptoProvider::get_default().cloned();
-        let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ClientConfig::builder_with_provider(crypto).with_safe_default_protocol_versions();
-        let config = config.and_then(|config| config.with_platform_verifier());
-        config.map(|config| config.with_no_client_auth()).map_err(Cause::from)
-    };
-    let builder = Client::builder()
-        .tls_backend_preconfigured(TLS.get_or_init(tls).clone()?)
-        .http1_only()
-        .connect_timeout(CONNECT)
-        .redirect(Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false)
-        // A server may close what it answered on without a word, and what was sent is not sent again.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")));
-    let is_here = ["127.0.0.1", "localhost", "[::1]"].contains(&at.host_str().unwrap_or_default());
-    let builder = if is_here { builder.no_proxy() } else { builder };
-    builder.build().map_err(Cause::from)
 }
 
 /// The JSON of an answer, in which no key stands twice.
 async fn whole(mut answer: Response) -> Result<Value, String> {
     let mut bytes = Vec::new();
+    // What is too long by its own word is not waited for.
+    if answer.content_length().is_some_and(|long| long > MAX_ANSWER as u64) {
+        return Err(format!("it has more than {MAX_ANSWER} bytes"));
+    }
     while let Some(part) = answer.chunk().await.map_err(cause)? {
         if bytes.len() + part.len() > MAX_ANSWER {
             return Err(format!("it has more than {MAX_ANSWER} bytes"));
@@ -158,9 +138,9 @@ async fn whole(mut answer: Response) -> Result<Value, String> {
     adjutant_llm::json::from_slice(&bytes).map_err(|error| format!("no JSON: {error}"))
 }
 
-/// An error in words, without an address that may hold something secret.
+/// The lowest cause of an error: those above it hold addresses, which may hold something secret.
 fn cause(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-    format!("{error}{source}")
+    let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -22,6 +22,11 @@ impl Desk for LocalPrompter {
         Ok(Box::pin(events.map(|event| event.map_err(|error| refused(&error)))))
     }
 
+    async fn mark(&self, session: &str) -> Option<(u64, Seq)> {
+        let info = self.asked().sessions.journal().info(&session::check(session).ok()?).await.ok()?;
+        Some((info.created_ms, info.head))
+    }
+
     async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), adjutant_protocols::Error> {
         self.done(session.into(), wish).await.map_err(|error| refused(&error))
     }

@@ -10,7 +10,7 @@ use std::{
 use adjutant_agent::{Answered, CancelBy, Limit, Outcome};
 use adjutant_llm::{CallResult, Entry, Model as _, ModelInfo, Request, Script, ScriptedModel, Usage, model_fn};
 use adjutant_runtime::{
-    Backend, Engine, ErrorKind, Instance, Parts, Resolved, Status, Workspace,
+    Backend, Credentials, Engine, ErrorKind, Instance, Lead, Parts, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
     prompt::{
         Control, MAX_PEER_DEPTH, MessagesRequest, PeerCall, PromptReply, PromptRequest, ResumeRequest, SessionState,
@@ -18,10 +18,6 @@ use adjutant_runtime::{
     },
 };
 use adjutant_tool::{Answer, Approval, CallContext, Replay, ToolSpec, Tools, tool_fn};
-use axum::{
-    Json, Router,
-    routing::{get, post},
-};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -207,6 +203,31 @@ async fn agent_asks_another_one_at_its_address_with_its_token() {
     }
     process.destroy().await.expect("all goes");
     assert!(home.exists());
+}
+
+#[tokio::test]
+async fn peer_works_on_when_somebody_else_takes_the_run_that_asked() {
+    let (folder, _home, process) = there(&Tokens::default());
+    let bob = started(&*process, agent("bob", peer("x"), json!({}))).await;
+    let host: Value = serde_json::from_str(&lines(&bob.workspace().file("host.json"))).expect("JSON");
+    let peers = json!([{
+        "name": "robert", "description": "Bob.", "address": host["address"], "token_variable": "BOB_TOKEN",
+    }]);
+    let sessions = json!({"sessions": {"store": {"kind": "memory"}}});
+    let (workspace, token) = (Workspace::at(folder.path().join("alice")), host["token"].as_str().expect("a text"));
+    let alice = Engine::builder(agent("alice", peers, sessions)).parts(parts(&workspace)).workspace(workspace);
+    let alice = alice.credentials(Credentials::none().with("BOB_TOKEN", token)).build().await.expect("it is right");
+    let Ok(Lead::Agent(one)) = alice.lead("main") else { panic!("it hands nothing over") };
+    let (other, running) = (one.take_over(), tokio::spawn(one.run("ask robert hold").into_future()));
+    until("the peer works", || bob.workspace().work().join("held").exists()).await;
+    other.log().open().await.expect("it is taken");
+    // What is to be recorded shows the first one that it has lost its log.
+    one.queue().steer("And quickly.").expect("it is heard");
+    running.await.expect("no panic").expect_err("its log is another's");
+    fs::write(bob.workspace().work().join("open"), "").expect("it can be written");
+    let ran = other.resume(Vec::new()).await.expect("it goes on");
+    assert_eq!(ran.text(), "I heard: I heard: held");
+    process.destroy().await.expect("all goes");
 }
 
 #[tokio::test]
@@ -469,88 +490,5 @@ async fn agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here() {
     while !of_bob.sessions(at_work.clone()).await.expect("they are listed").sessions.is_empty() {
         tokio::task::yield_now().await;
     }
-    backend.destroy().await.expect("all goes");
-}
-
-/// An agent of somebody else: what it says of itself, and what it answers to each request.
-async fn foreign(card: Value, mut answers: Vec<Value>) -> (String, Arc<Mutex<Vec<Value>>>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("it listens");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let heard: Arc<Mutex<Vec<Value>>> = Arc::default();
-    answers.reverse();
-    let (answers, kept) = (Arc::new(Mutex::new(answers)), Arc::clone(&heard));
-    let rpc = async move |Json(request): Json<Value>| {
-        let mut answers = answers.lock().expect("not poisoned");
-        kept.lock().expect("not poisoned").push(request.clone());
-        // The last one goes on for ever.
-        let answer = if answers.len() > 1 { answers.pop() } else { answers.last().cloned() };
-        Json(json!({"jsonrpc": "2.0", "id": request["id"], "result": answer}))
-    };
-    let routes =
-        Router::new().route("/.well-known/agent-card.json", get(async move || Json(card))).route("/rpc", post(rpc));
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    (url, heard)
-}
-
-fn card(url: &str, version: &str) -> Value {
-    json!({"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version}]})
-}
-
-#[tokio::test]
-async fn agent_of_somebody_else_is_believed_no_more_than_its_words() {
-    let task = |state: &str, more: Value| {
-        let mut task = json!({"id": "t", "contextId": "c", "status": {"state": format!("TASK_STATE_{state}")}});
-        task.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        task
-    };
-    let message = json!({"messageId": "q", "role": "ROLE_AGENT", "parts": [{"text": "Which one?"}]});
-    let asks = json!({"status": {"state": "TASK_STATE_INPUT_REQUIRED", "message": message}});
-    let said = json!({"artifacts": [{"artifactId": "a", "parts": [{"text": "The red one."}]}]});
-    let (folder, _home, _process) = there(&Tokens::default());
-    let backend = here(&folder.path().join("here"), &Tokens::default());
-    let ask = async |card: Value, answers: Vec<Value>| {
-        let (url, heard) = foreign(card, answers).await;
-        let peers = json!([{"name": "far", "description": "Far.", "a2a": url}]);
-        let name = format!("a{}", Uuid::new_v4().simple());
-        let alice = started(&*backend, agent(&name, peers, json!({}))).await;
-        (asked(&alice, PromptRequest::new("ask far which")).await, alice, heard)
-    };
-    for (card, answers, expect) in [
-        (json!({}), vec![], "far was not asked: it speaks no A2A 1.0 over JSON-RPC"),
-        (card("/rpc", "0.3"), vec![], "it speaks no A2A 1.0"),
-        (card("http://example.org/rpc", "1.0"), vec![], "its card names another host"),
-        (card("/gone", "1.0"), vec![], "far refuses: status 404"),
-        (card("/rpc", "1.0"), vec![json!({"message": message})], "I heard: Which one?"),
-        (
-            card("/rpc", "1.0"),
-            vec![json!({"task": task("WORKING", json!({}))}), task("REJECTED", json!({}))],
-            "does not do that",
-        ),
-        (card("/rpc", "1.0"), vec![json!({"task": 1})], "far answered what cannot be read"),
-    ] {
-        has(&ask(card, answers).await.0.text, expect);
-    }
-    let answers = vec![
-        json!({"task": task("WORKING", json!({}))}),
-        task("", asks.clone()),
-        task("", asks.clone()),
-        json!({"task": task("WORKING", json!({}))}),
-        task("", asks),
-        task("COMPLETED", said),
-    ];
-    let (waits, alice, heard) = ask(card("/rpc", "1.0"), answers).await;
-    let pause = &waits.result.pauses()[0];
-    assert_eq!(&*pause.ask.prompt, "far asks: Which one?");
-    let prompter = alice.prompter().await.expect("it runs");
-    let resumed = prompter.resume(ResumeRequest::new(vec![pause.answer("red")])).await.expect("it goes on");
-    resumed.for_each(|event| async { drop(event.expect("it is told")) }).await;
-    let page = prompter.messages(MessagesRequest::new()).await.expect("there is a session");
-    assert_eq!(page.messages.last().expect("one").text, "I heard: The red one.");
-    // The question is answered once, though it was told once more behind the answer.
-    let heard = heard.lock().expect("not poisoned").clone();
-    let sent: Vec<&Value> =
-        heard.iter().filter(|it| it["method"] == "SendMessage").map(|it| &it["params"]["message"]).collect();
-    assert_eq!(sent.len(), 2, "{sent:?}");
-    assert_eq!((&sent[1]["taskId"], &sent[1]["parts"][0]["text"]), (&json!("t"), &json!("red")));
     backend.destroy().await.expect("all goes");
 }
