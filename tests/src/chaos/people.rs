@@ -31,6 +31,8 @@ use crate::kill::Rng;
 const WITHIN: Duration = Duration::from_secs(10);
 /// How long it is between two deeds of one of them, at most.
 const PAUSE_MS: u64 = 120;
+/// What a steering message begins with.
+pub(super) const STEER: &str = "steer";
 /// The sessions of each agent: for prompts, and for what needs an approval.
 const SESSIONS: [&str; 3] = ["session-0", "session-1", "session-2"];
 const ASKS: [&str; 2] = ["ask-0", "ask-1"];
@@ -149,7 +151,7 @@ impl People {
 
     /// Says something to a session, directly or by the operator; whether that was heard.
     pub(super) async fn steer(&self, entry: &Entry, session: &str, rng: &mut Rng) -> bool {
-        let text = self.text("steer");
+        let text = self.text(STEER);
         let control = Control::Steer { text: text.as_str().into() };
         let heard = if rng.below(2) == 0 {
             let Some(client) = client(entry) else { return false };

@@ -14,7 +14,10 @@ use adjutant::{
 use futures_util::StreamExt;
 use uuid::Uuid;
 
-use super::field::{Mark, client, mark};
+use super::{
+    field::{Mark, client, mark},
+    people::STEER,
+};
 use crate::kill::Rng;
 
 /// What came of a drill: how often something was done and acknowledged.
@@ -224,8 +227,8 @@ impl Log {
             SaidKind::Steer if !is_over => Ok(()),
             SaidKind::Steer | SaidKind::Ask if count("user") == 1 => Ok(()),
             SaidKind::Prompt if count("user") == 1 => {
-                let is_steered =
-                    |words: &str| of.said.iter().any(|it| it.kind == SaidKind::Steer && words.contains(&it.text));
+                // Its acknowledgement may be lost.
+                let is_steered = |words: &str| words.contains(STEER);
                 let mut after = self.0.iter().skip_while(|(_, words)| !words.contains(text)).skip(1);
                 match after.find(|(is, words)| *is == "assistant" || *is == "user" && !is_steered(words)) {
                     Some(("assistant", _)) => Ok(()),
@@ -239,6 +242,8 @@ impl Log {
                 let seen = (count("approved"), count("denied"), count("ran"), count("failed"), has_run);
                 match (is_approved, seen) {
                     (true, (1, 0, 1, 0, true) | (1, 0, 0, 1, _)) | (false, (0, 1, 0, 1, false)) => Ok(()),
+                    // An export came between the answer and the end of the call: the copy asks first whether it goes on.
+                    (true, (1, 0, 0, 0, _)) if !is_over && by != of.entry.id => Ok(()),
                     _ => Err(format!("{text} was answered with {is_approved}, and is in the log as {seen:?}")),
                 }
             }
