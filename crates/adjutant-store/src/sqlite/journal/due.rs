@@ -41,15 +41,15 @@ pub(super) fn claim(
         // Its owner died with it; one that gave it up left no name.
         due.lost += i64::from(due.is_open && due.holder.is_held());
         let is_suspect = due.lost >= i64::from(SUSPECT_AFTER);
-        if !due.holder.is_alive(owners).unwrap_or(true) && !(is_suspect && has_suspect) {
-            if is_suspect {
-                // Alone; the others are free as before.
-                free = vec![due];
-                return Ok(false);
-            }
-            free.push(due);
+        if due.holder.is_alive(owners).unwrap_or(true) || is_suspect && has_suspect {
+            return Ok(true);
         }
-        Ok(free.len() < most)
+        if is_suspect {
+            // Alone; the others are free as before.
+            free.clear();
+        }
+        free.push(due);
+        Ok(!is_suspect && free.len() < most)
     })?;
     free.truncate(most);
     let mut claimed = Vec::new();
