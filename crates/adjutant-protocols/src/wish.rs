@@ -107,6 +107,18 @@ pub(crate) fn prompt(
     Ok(PageWish::Prompt { messages, ids: new.filter_map(|(_, (id, _))| id.map(Arc::from)).collect() })
 }
 
+/// The messages of the user that may be new: those behind the agent's last one, and, as somebody may have written while the agent
+/// spoke, those behind the newest one that was heard.
+#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+pub(crate) fn said(messages: &[Value], is_heard: impl Fn(&str) -> bool) -> Vec<&Value> {
+    let is_user = |it: &Value| it["role"] == "user";
+    let was_heard = |it: &Value| is_user(it) && it["id"].as_str().is_some_and(&is_heard);
+    let behind = |at: Option<usize>| at.map(|at| at + 1);
+    let spoken = behind(messages.iter().rposition(|it| it["role"] == "assistant")).unwrap_or(0);
+    let heard = behind(messages.iter().rposition(was_heard)).unwrap_or(messages.len());
+    messages.iter().skip(heard.min(spoken)).filter(|it| is_user(it)).collect()
+}
+
 /// Refuses messages beside answers that were not heard before: nobody would hear them, and they may say the contrary.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn alone(said: &[&Value], is_heard: impl Fn(&str) -> bool) -> Result<(), Error> {

@@ -222,6 +222,11 @@ async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard()
     let denied =
         json!({"interruptId": name(pay), "status": "resolved", "payload": {"approved": false, "reason": "no"}});
     let no = json!({"id": name(pay), "payload": null});
+    let part = |is_approved: &bool| {
+        let approval = json!({"id": name(pay), "approved": is_approved});
+        json!({"type": "dynamic-tool", "state": "approval-responded", "approval": approval})
+    };
+    let said = |all: &[bool]| json!({"role": "assistant", "parts": all.iter().map(part).collect::<Vec<_>>()});
     let table = [
         (ag_ui(json!({"messages": [named("u1")]})).wish(&pauses, heard), Ok(PageWish::Heard("u1".into()))),
         (ag_ui(json!({"messages": [named("u1"), named("u2")]})).wish(&[], heard), prompt("u2")),
@@ -244,6 +249,14 @@ async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard()
             answers(pay.deny("the user said no")),
         ),
         (ai_sdk(json!({"messages": [named("u2")], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [named("u1"), said(&[true])]})).wish(&pauses, heard), answers(pay.approve())),
+        (ai_sdk(json!({"messages": [named("u1"), named("u2"), said(&[true])]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [said(&[true, false])]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [said(&[true])], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
+        (
+            ai_sdk(json!({"messages": [named("u1"), old, named("u2"), named("u3")]})).wish(&[], heard),
+            Ok(PageWish::Prompt { messages: vec!["Go.".into(); 2], ids: vec!["u2".into(), "u3".into()] }),
+        ),
     ];
     for (row, (wish, expect)) in table.into_iter().enumerate() {
         assert_eq!(wish.map_err(|error| error.kind()), expect, "row {row}");

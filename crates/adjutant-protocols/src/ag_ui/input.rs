@@ -95,11 +95,7 @@ impl RunAgentInput {
                 answers.push(answer::given(pause, &message["content"])?);
             }
         }
-        // Somebody may have written while the agent spoke: what stands behind a message that was heard is new as well.
-        let (many, is_user) = (self.messages.len(), |it: &Value| it["role"] == "user");
-        let was_heard = |it: &Value| is_user(it) && it["id"].as_str().is_some_and(&is_heard);
-        let heard = self.messages.iter().rposition(was_heard).map_or(many, |at| at + 1);
-        let said = self.messages.iter().skip(heard.min(many - new.len())).filter(|it| is_user(it)).collect::<Vec<_>>();
+        let said = wish::said(&self.messages, &is_heard);
         if answers.is_empty() {
             return wish::prompt(&said, is_heard, user);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, Running};
-use adjutant_core::Pause;
+use adjutant_core::{Answered, Pause};
 use adjutant_llm::{CallResult, Content, Source, Status, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 use serde::Deserialize;
@@ -86,29 +86,26 @@ impl ChatRequest {
                 payload => answer::given(pause, payload)?,
             });
         }
-        answer::once(&answers)?;
         let last = self.messages.last().ok_or_else(|| Error::invalid("no messages"))?;
         let parts = last["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if last["role"] == "user" {
-            if answers.is_empty() {
-                return wish::prompt(&[last], is_heard, user);
-            }
-            wish::alone(&[last], is_heard)?;
-        }
         for part in parts.iter().filter(|_| last["role"] == "assistant") {
             let answer = match part["state"].as_str() {
                 Some("approval-responded") => verdict(pauses, part)?,
                 Some("output-available" | "output-error") => output(pauses, part)?,
                 _ => None,
             };
-            let is_new = |it: &adjutant_core::Answered| answers.iter().all(|other| other.pause != it.pause);
+            // The same answer may stand in the body too.
+            let is_new =
+                |it: &Answered| answers.iter().all(|other| (&other.pause, &other.answer) != (&it.pause, &it.answer));
             answers.extend(answer.filter(is_new));
         }
+        answer::once(&answers)?;
+        let said = wish::said(&self.messages, &is_heard);
         if answers.is_empty() {
-            Err(Error::invalid("neither a message nor an answer"))
-        } else {
-            Ok(PageWish::Answers(answers))
+            return wish::prompt(&said, is_heard, user);
         }
+        wish::alone(&said, is_heard)?;
+        Ok(PageWish::Answers(answers))
     }
 
     /// The message of the agent that a stream goes on with.
@@ -118,7 +115,7 @@ impl ChatRequest {
 }
 
 /// A verdict on a call; none on one that was given before and stays in the message.
-fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<adjutant_core::Answered>, Error> {
+fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error> {
     let approval = &part["approval"];
     let name = approval["id"].as_str().unwrap_or_default();
     match answer::named(pauses, name) {
@@ -131,7 +128,7 @@ fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<adjutant_core::
 }
 
 /// What the page put as the output of a call that waits for it.
-fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<adjutant_core::Answered>, Error> {
+fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error> {
     let Some(pause) = waits(pauses, part, |kind| kind != AskKind::Approval) else { return Ok(None) };
     let Some(why) = part["errorText"].as_str() else { return answer::given(pause, &part["output"]).map(Some) };
     let result = || Arc::new(CallResult::new(Status::Failed, why));
