@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -74,7 +74,7 @@ pub(crate) struct Change {
     like: Option<Permissions>,
 }
 
-/// Finds the place of a file that may be there or not: its folder is opened without following links out of the root.
+/// Finds the place of a file that may be there or not; links are not followed.
 pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
     let path = Path::new(asked);
     let (Some(name), folder) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else {
@@ -88,27 +88,44 @@ pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
         None => return Err(ToolError::failed(format!("{} cannot be found", show::quoted(asked)))),
     };
     let rest = folder.strip_prefix(known).unwrap_or(Path::new(""));
-    if rest.components().any(|part| !matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)) {
+    if rest.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
         let message = format!("{} leads through a folder that is not there", show::quoted(asked));
         return Err(ToolError::failed(message));
     }
-    found.extend(rest.components().filter(|part| matches!(part, std::path::Component::Normal(_))));
+    found.extend(rest.components().filter(|part| matches!(part, Component::Normal(_))));
     found.push(name);
-    // A link as the file itself is followed if it stays inside: its target is what is changed.
-    let found = match root.dir().symlink_metadata(&found) {
-        Ok(data) if data.is_symlink() => match root.resolved(&found) {
-            Some(Ok(target)) => target,
-            Some(Err(error)) => return Err(root.refused(asked, &error)),
-            None => return Err(ToolError::failed(format!("{} is a link to nothing", show::quoted(asked)))),
-        },
-        _ => found,
-    };
+    // What is changed is what was asked for and shown: a link may have come in between an approval and its call.
+    let is_link = root.dir().symlink_metadata(&found).is_ok_and(|data| data.is_symlink());
+    if is_link || found != plainly(path) {
+        let target = if is_link { root.resolved(&found) } else { Some(Ok(found)) };
+        let asked_as = show::quoted(asked);
+        return Err(match target {
+            Some(Ok(target)) => ToolError::failed(format!(
+                "{asked_as} is `{}`, by a link; what is changed is named without links",
+                show::path(&target)
+            )),
+            Some(Err(error)) => root.refused(asked, &error),
+            None => ToolError::failed(format!("{asked_as} is a link to nothing")),
+        });
+    }
     let own = found.components().any(|part| part.as_os_str().eq_ignore_ascii_case(OWN));
     if let Some(why) = root.closes(&found).or(own.then_some("agents and their rules are kept there")) {
         let message = format!("{} is not changed: {why}", show::quoted(asked));
         return Err(ToolError::new(ToolErrorKind::Denied, message));
     }
     Ok(found)
+}
+
+/// The path as its parts say, whatever is a link.
+fn plainly(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::Normal(part) => plain.push(part),
+            _ => {}
+        }
+        plain
+    })
 }
 
 /// The file as it is; `None` if there is none.

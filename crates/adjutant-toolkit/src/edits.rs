@@ -27,10 +27,11 @@ const MAX_FILES: usize = 200;
 
 /// Tools that change the files of a [`Files`]: `write_file`, `edit_file`, `apply_patch`, `delete_file`, `move_file`.
 ///
-/// Nothing outside the folder is written, nor `.git`, nor `.adjutant`. A file that is there must have been read as it is,
-/// by `read_file` of the same `Files`, or in the conversation of the call, by whatever process: what somebody else changed
-/// since is not written over. Files are replaced whole, so that nobody sees half of one; permissions, line ends, marks of byte order and UTF-16 are kept. A file with several
-/// names keeps its old text under the others. 8 MiB at most.
+/// Nothing outside the folder is written, nor `.git`, nor `.adjutant`, nor through a link: what is changed is what was named.
+/// A file that is there must have been read as it is, by `read_file` of the same `Files`, or in the conversation of the call, by
+/// whatever process: what somebody else changed since is not written over, moved or deleted. Files are replaced whole, so that
+/// nobody sees half of one; permissions, line ends, marks of byte order and UTF-16 are kept. A file with several names keeps its old
+/// text under the others. 8 MiB at most.
 #[derive(Debug, Clone)]
 pub struct Edits {
     files: Files,
@@ -166,7 +167,7 @@ impl KnownFiles {
                 Some(_) => {
                     return Err(ToolError::failed(format!("{asked} was changed since it was read; read it again")));
                 }
-                None if must == Must::BeRead => {
+                None if must.has_to_be_read(before) => {
                     return Err(ToolError::failed(format!("{asked} is there and was not read; read it first")));
                 }
                 None => {}
@@ -177,8 +178,20 @@ impl KnownFiles {
 }
 
 /// Whether a file that is there must have been read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Must {
     BeRead,
+    /// `read_file` shows nothing else.
+    BeReadIfText,
     BeAsRead,
+}
+
+impl Must {
+    fn has_to_be_read(self, file: &Present) -> bool {
+        match self {
+            Self::BeRead => true,
+            Self::BeReadIfText => text::Text::read(&file.bytes).is_some(),
+            Self::BeAsRead => false,
+        }
+    }
 }

@@ -155,6 +155,9 @@ fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
     let shown = desk.call("read_file", json!({ "path": "wide" }));
     assert_eq!(shown.as_deref(), Ok("     1\ta\n     2\tb\n[lines 1-2 of 2, 14 B]"));
     desk.put("latin", b"gr\xfc\xdfe");
+    desk.call("move_file", json!({ "from": "latin", "to": "no text" })).expect("nobody can read it");
+    desk.call("delete_file", json!({ "path": "no text" })).expect("nobody can read it");
+    desk.put("latin", b"gr\xfc\xdfe");
     let refused = desk
         .call("apply_patch", json!({ "patch": "*** Begin Patch\n*** Update File: latin\n@@\n-x\n+y\n*** End Patch" }));
     assert!(refused.expect_err("it is no text").contains("is no text in UTF-8"));
@@ -203,6 +206,7 @@ fn patch_is_applied_whole_or_not_at_all() {
     }
     let desk = Desk::with("a", "a\n");
     desk.put("b", "b\n");
+    desk.read("b");
     let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: c/a\n@@\n-a\n+A\n*** Delete File: b\n*** End Patch";
     desk.call("apply_patch", json!({ "patch": patch })).expect("it is applied");
     assert_eq!((desk.text("c/a").as_str(), desk.bytes("a"), desk.bytes("b")), ("A\n", None, None));
@@ -225,15 +229,22 @@ fn file_that_was_not_read_as_it_is_is_not_written_over() {
     let desk = Desk::with("f", "one\n");
     let write = json!({ "path": "f", "content": "two\n" });
     let edit = json!({ "path": "f", "old_text": "o", "new_text": "x" });
-    for (tool, args) in [("write_file", &write), ("edit_file", &edit)] {
+    let (gone, moved) = (json!({ "path": "f" }), json!({ "from": "f", "to": "g" }));
+    let gone_too = json!({ "patch": "*** Begin Patch\n*** Delete File: f\n*** End Patch" });
+    let needs = [
+        ("write_file", &write),
+        ("edit_file", &edit),
+        ("delete_file", &gone),
+        ("move_file", &moved),
+        ("apply_patch", &gone_too),
+    ];
+    for (tool, args) in needs {
         assert_eq!(desk.call(tool, args.clone()).expect_err(tool), "`f` is there and was not read; read it first");
     }
     desk.read("f");
     desk.put("f", "three\n");
     let patch = json!({ "patch": "*** Begin Patch\n*** Update File: f\n@@\n-three\n+x\n*** End Patch" });
-    let gone = json!({ "path": "f" });
-    for (tool, args) in [("write_file", &write), ("edit_file", &edit), ("apply_patch", &patch), ("delete_file", &gone)]
-    {
+    for (tool, args) in needs.into_iter().chain([("apply_patch", &patch)]) {
         let why = desk.call(tool, args.clone()).expect_err(tool);
         assert_eq!(
             (why.as_str(), desk.text("f").as_str()),
@@ -244,6 +255,38 @@ fn file_that_was_not_read_as_it_is_is_not_written_over() {
     desk.call("write_file", write).expect("it was read");
     desk.call("edit_file", json!({ "path": "f", "old_text": "two", "new_text": "2" })).expect("its own text is known");
     assert_eq!(desk.text("f"), "2\n");
+}
+
+/// A link may come in between what somebody allowed and its call.
+#[cfg(unix)]
+#[test]
+fn what_is_changed_is_what_was_named_and_no_target_of_a_link() {
+    use std::os::unix::fs::symlink;
+    let desk = Desk::with("b", "same\n");
+    desk.put("e/f", "same\n");
+    ["b", "e/f"].iter().for_each(|path| desk.read(path));
+    symlink("b", desk.root().join("a")).expect("a link");
+    symlink("e", desk.root().join("d")).expect("a link");
+    for (path, target) in [("a", "b"), ("d/f", "e/f"), ("d/../a", "b"), ("d/new", "e/new")] {
+        let parts = [("Update", "@@\n-same\n+other\n"), ("Delete", "")];
+        let [update, delete] =
+            parts.map(|(what, lines)| format!("*** Begin Patch\n*** {what} File: {path}\n{lines}*** End Patch"));
+        for (tool, args) in [
+            ("write_file", json!({ "path": path, "content": "other" })),
+            ("edit_file", json!({ "path": path, "old_text": "same", "new_text": "other" })),
+            ("apply_patch", json!({ "patch": update })),
+            ("apply_patch", json!({ "patch": delete })),
+            ("delete_file", json!({ "path": path })),
+            ("move_file", json!({ "from": path, "to": "other" })),
+            ("move_file", json!({ "from": "b", "to": path })),
+        ] {
+            let why = desk.call(tool, args).expect_err(tool);
+            let expect = format!("`{path}` is `{target}`, by a link; what is changed is named without links");
+            assert_eq!(why, expect, "{tool} {path}");
+        }
+    }
+    assert_eq!((desk.text("b").as_str(), desk.text("e/f").as_str()), ("same\n", "same\n"));
+    assert!(desk.changes().is_empty(), "nothing was noted");
 }
 
 #[cfg(unix)]

@@ -51,7 +51,7 @@ struct ApplyPatch {
     patch: String,
 }
 
-/// Deletes a file.
+/// Deletes a file that was read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DeleteFile {
@@ -59,7 +59,7 @@ struct DeleteFile {
     path: String,
 }
 
-/// Moves a file, or gives it another name; nothing may be there yet.
+/// Moves a file that was read, or gives it another name; nothing may be there yet.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MoveFile {
@@ -151,7 +151,9 @@ impl Planned for ApplyPatch {
         let patch = Patch::read(&self.patch).map_err(failed)?;
         let mut changes: Vec<Change> = Vec::new();
         for (asked, file) in patch.files {
-            let (path, before) = files.before(&asked, Must::BeAsRead)?;
+            // The lines of an update say what is expected.
+            let must = if matches!(file, FilePatch::Delete) { Must::BeReadIfText } else { Must::BeAsRead };
+            let (path, before) = files.before(&asked, must)?;
             let missing = || failed(format!("there is no {}", show::quoted(&asked)));
             match file {
                 FilePatch::Add(_) if before.is_some() => {
@@ -187,7 +189,7 @@ impl Planned for DeleteFile {
     const TITLE: &str = "Delete a file";
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
-        let (path, before) = files.before(&self.path, Must::BeAsRead)?;
+        let (path, before) = files.before(&self.path, Must::BeReadIfText)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
         Ok(PlannedEdit { changes: vec![Change::new(path, Some(before), None)], said: format!("{asked} is deleted") })
@@ -199,7 +201,7 @@ impl Planned for MoveFile {
     const TITLE: &str = "Move a file";
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
-        let (path, before) = files.before(&self.from, Must::BeAsRead)?;
+        let (path, before) = files.before(&self.from, Must::BeReadIfText)?;
         let (from, to) = (show::quoted(&self.from), show::quoted(&self.to));
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {from}"))) };
         let bytes = Some(before.bytes.clone());

@@ -159,6 +159,7 @@ fn edit_is_done_by_another_process_if_its_file_is_as_it_was_read() {
         ("changed, to be deleted", vec![vec![read()], vec![delete()]], Some(changed), changed, again),
         ("put back", vec![vec![read()], vec![write()], vec![write()]], Some(old), old, again),
         ("never read", vec![vec![edit()]], None, old, first),
+        ("never read, to be deleted", vec![vec![delete()]], None, old, first),
     ];
     for desk in Desk::each() {
         let file = desk.path("work/notes.txt");
