@@ -335,7 +335,7 @@ pub(crate) fn unheard(pause: &PauseId) -> String {
 }
 
 /// True if a pause is of a call of this thread, or of something under it.
-fn is_under(pause: &PauseId, thread: &ThreadId, call: CallId) -> bool {
+pub(crate) fn is_under(pause: &PauseId, thread: &ThreadId, call: CallId) -> bool {
     let rest = pause.0.strip_prefix(thread.as_str()).and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| rest.split('/').next() == Some(&*call.to_string()))
 }

@@ -1,10 +1,10 @@
 //! Posts that came to a session before a drive of it began: they enter the log with the drive's first records.
 
-use adjutant_core::{Answered, JournalError, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
+use adjutant_core::{Answered, JournalError, JournalErrorKind, PauseId, Post, PostNo, Posted, Record, Run, chain};
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{Core, Start, drive_setup::DriveSetup};
-use crate::{begin::Begin, executor::posts::unheard, queue::unfit, scope::SessionWriter};
+use crate::{begin::Begin, executor::posts::{is_under, unheard}, queue::unfit, scope::SessionWriter};
 
 /// The posts that came to a session before a drive of it began.
 #[derive(Debug, Default)]
@@ -70,6 +70,11 @@ impl Mail {
                     continue;
                 }
                 _ if is_held => continue,
+                // Its call is entered again, and may ask for it then: the executor hears it later, and what comes after it.
+                Post::Answer { pause, .. } if !self.cancels && is_early(start, run, &pause) => {
+                    is_held = true;
+                    continue;
+                }
                 Post::Message { lane, content } => match unfit(&content) {
                     Some(why) => self.warn(format!("post {no} is passed over: {why}")),
                     None if start.session.queues().push_posted(no, lane, &content, cancels) => {}
@@ -109,6 +114,14 @@ impl Mail {
     fn warn(&mut self, message: String) {
         self.warnings.push(Warning { kind: WarningKind::Degraded, message: message.into() });
     }
+}
+
+/// True if a run that goes on does not wait for this answer, and a call of it is at work that could yet.
+fn is_early(start: &Start, run: &Run, pause: &PauseId) -> bool {
+    let thread = &start.setup.who.thread;
+    matches!(start.begin, Begin::Resume { .. })
+        && run.pauses().all(|it| it.id != *pause)
+        && run.calls().at_work().into_iter().any(|call| is_under(pause, thread, call))
 }
 
 impl DriveSetup<'_> {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, AtLimit, CancelBy, ErrorKind, EventKind, HookContext, Journal, Limits, MemoryJournal, Outcome, Post, PostNo,
+    Agent, AtLimit, CancelBy, ErrorKind, EventKind, HookContext, Journal, Limits, MemoryJournal, Outcome, Owner, Post, PostNo,
     Record, RunResult, Running, Spawn, Verdict, points::PauseAnswered,
 };
 use adjutant_llm::{CallResult, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
-use adjutant_tool::{Answer, Approval, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, Approval, Ask, AskKind, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    post, records, rest,
+    post, records, rest, said,
     stage::{answered, calls, names, script, spec},
-    until, warnings,
+    steer, until, warnings,
 };
 
 fn answer(pause: &str, answer: Answer) -> Post {
@@ -160,6 +160,42 @@ async fn parked_run_ends_when_someone_posted_the_wish_to_stop() {
     let result = agent.resume(Vec::new()).await.expect("the run ends");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::User });
     assert_eq!(journal.posted(agent.session_id(), PostNo(0)).await.expect("it is there"), []);
+}
+
+/// Asks once it is let.
+fn asks(gate: &Arc<Semaphore>) -> impl ErasedTool + 'static {
+    let gate = Arc::clone(gate);
+    tool_fn(ToolSpec { replay: Replay::Resumable, ..any("asks") }, move |_: Value, cx: CallContext| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.expect("it stays open").forget();
+            match cx.pause("later", Ask::new(AskKind::External, "Somebody else works on it.")).await? {
+                Answer::Return { result } => Ok((*result).clone()),
+                other => unreachable!("{other:?}"),
+            }
+        }
+    })
+}
+
+#[tokio::test]
+async fn answer_that_came_before_its_call_asked_is_heard_by_whoever_enters_the_call_again() {
+    let journal = MemoryJournal::default();
+    let agent = |gate: usize, script| {
+        Agent::new(ScriptedModel::new([script])).journal(journal.clone()).tool(asks(&Arc::new(Semaphore::new(gate))))
+    };
+    let first = agent(0, Script::new().call("asks", json!({})));
+    let mut running = first.run("Go.").stream().expect("the session is free");
+    until(&mut running, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
+    post(&first, answer("main/c1_0_0/later", Answer::Return { result: CallResult::ok("Worked.").into() })).await;
+    post(&first, steer("Well done.")).await;
+    let thief = Owner { takes_over: true, ..Owner::default() };
+    let second = agent(2, Script::new().text("Done.")).session(first.session_id().clone()).owned_by(thief);
+    let parked = second.resume(Vec::new()).await.expect("the call asks now");
+    assert_eq!(names(&parked), ["main/c1_0_0/later"]);
+    let result = second.resume(Vec::new()).await.expect("the answer is there");
+    assert_eq!(calls(&result)[0].2, "Worked.");
+    assert_eq!(journal.posted(second.session_id(), PostNo(0)).await.expect("it is there"), []);
+    assert!(said(&second).iter().any(|text| text == "Well done."), "{:?}", said(&second));
 }
 
 fn any(name: &str) -> ToolSpec {
