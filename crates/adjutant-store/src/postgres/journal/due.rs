@@ -19,9 +19,10 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// Those whose owner died are put to rest if they are suspects by then. Given are a suspect that has rested, if there is one and
-/// nothing bars the owner from it, or others: of several who ask at once, each gets others. Of the due logs no more are looked at
-/// than are asked for, beside those that others have and those that lost owners. Neighbours do not rest equally long.
+/// Those whose owner died are put to rest if they are suspects by then. Given are a suspect that has rested, if there
+/// is one and nothing bars the owner from it, or others: of several who ask at once, each gets others. Of the due logs
+/// no more are looked at than are asked for, beside those that others have and those that lost owners.
+/// Neighbours do not rest equally long.
 const CLAIM: &str = concat!(
     "with died as (select id from logs where due_ms <= $1 and lost > 0 and lost + 1 >= $5 and lost + 1 < $6 \
         and owner is not null and not ",
@@ -31,11 +32,12 @@ const CLAIM: &str = concat!(
         rest_ms = $1 + ($7::bigint << (lost + 1 - $5)) * (65536 + ((logs.id * 40503) & 65535)) / 65536 \
         from died where logs.id = died.id), \
     suspect as (select id, lost::int as lost, true as is_open from logs where due_ms <= $1 and lost > 0 and lost >= $5 \
-        and lost < $6 and owner is null and rest_ms <= $1 and not exists (select from logs where owner = $3 and lost > 0 \
-            and lost >= $5 and rest_ms > $1 - $8::bigint and ",
+        and lost < $6 and owner is null and rest_ms <= $1 and not exists (select from logs where owner = $3 \
+            and lost > 0 and lost >= $5 and rest_ms > $1 - $8::bigint and ",
     is_owned!(),
     ") order by due_ms, updated_ms limit 1 for update skip locked), \
-    other as (select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs where due_ms <= $1 and not ",
+    other as (select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs \
+        where due_ms <= $1 and not ",
     is_owned!(),
     " and not lost + (owner is not null)::int between $5 and $6 - 1 order by due_ms, updated_ms \
         limit case when exists (select from suspect) then 0 else $2::bigint end for update skip locked), \
