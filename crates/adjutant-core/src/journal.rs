@@ -20,7 +20,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
 pub use attachment::Attachment;
-pub use due::{Backlog, DueLog, DueWork, MAX_LOST_OWNERS, SUSPECT_AFTER, Work};
+pub use due::{Backlog, DueLog, DueWork, MAX_LOST_OWNERS, SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, Work};
 pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
 pub use meta::{LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark, SessionMeta};

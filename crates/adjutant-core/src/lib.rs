@@ -36,8 +36,8 @@ pub use event::{Event, EventKind, Events};
 pub use journal::{
     Attachment, Backlog, DueLog, DueWork, Epoch, Flush, Folded, GcReport, Head, Holder, Journal, JournalError,
     JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MAX_LOST_OWNERS, MemoryJournal, Owner,
-    PageMark, Post, PostStream, Posted, RecordStream, SUSPECT_AFTER, SessionMeta, Stamped, StoredRecord, StoredStream,
-    Waker, Work,
+    PageMark, Post, PostStream, Posted, RecordStream, SUSPECT_AFTER, SUSPECT_BARS, SUSPECT_RESTS, SessionMeta, Stamped,
+    StoredRecord, StoredStream, Waker, Work,
 };
 pub use kv::KvStore;
 pub use memory::Memory;

@@ -22,8 +22,8 @@ const VERSION: u32 = 1;
 const ROOT: &str = "main";
 /// The largest number of characters of an answer that are told to the parent.
 const MAX_TOLD: usize = 100_000;
-/// How often a child is tried to begin at a storage that is away, and the first pause; each is twice the one before. Half a minute:
-/// the run cannot go on without that storage either.
+/// How often a storage that is away is asked again, and the first pause; each is twice the one before. Half a minute: the run cannot
+/// go on without that storage either.
 const TRIES: (u32, Duration) = (9, Duration::from_millis(50));
 
 /// Children run as sessions of a journal, wherever a worker is free.
@@ -47,14 +47,7 @@ impl FleetPlacement {
 impl Placement for FleetPlacement {
     async fn begin(&self, order: ChildOrder) -> Result<ChildLink, ToolError> {
         let failed = |error| ToolError::failed("the agent could not be begun on another worker").with_source(error);
-        let mut tried = 0;
-        let link = loop {
-            match begin(&*self.journal, &order).await {
-                Err(error) if error.is_retryable() && tried < TRIES.0 => sleep(TRIES.1 * 2_u32.pow(tried)).await,
-                begun => break begun.map_err(failed)?,
-            }
-            tried += 1;
-        };
+        let link = patiently(|| begin(&*self.journal, &order)).await.map_err(failed)?;
         link.ok_or_else(|| ToolError::failed(format!("the session {:?} is something else", order.session.0)))
     }
 
@@ -63,6 +56,19 @@ impl Placement for FleetPlacement {
             |error| ToolError::failed("the agent on another worker could not be asked to stop").with_source(error);
         stop(&*self.journal, child).await.map_err(failed)
     }
+}
+
+/// Does something at a storage that may be away for a while.
+pub(crate) async fn patiently<T, D: Future<Output = Result<T, JournalError>>>(
+    work: impl Fn() -> D,
+) -> Result<T, JournalError> {
+    for tried in 0..TRIES.0 {
+        match work().await {
+            Err(error) if error.is_retryable() => sleep(TRIES.1 * 2_u32.pow(tried)).await,
+            done => return done,
+        }
+    }
+    work().await
 }
 
 /// Begins a child; gives the one that there is, or `None` if its session is something else.

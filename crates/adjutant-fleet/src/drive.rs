@@ -106,8 +106,9 @@ async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owne
             Err(Error::Answers(_)) if !is_answered => agent.log().pauses(),
             Err(_) => break,
         };
-        // One that ended before its parent waited is looked at here: what it posted was not heard.
-        let answers = children::answers(journal, &pauses).await?;
+        // One that ended before its parent waited is looked at here: what it posted was not heard. A run that is parked is not due
+        // for that, so nobody else would look soon.
+        let answers = children::patiently(|| children::answers(journal, &pauses)).await?;
         if answers.is_empty() {
             break;
         }

@@ -19,8 +19,8 @@ use crate::{
 const CONCURRENCY: usize = 16;
 /// The longest time between two looks for due sessions.
 const LOOK: Duration = Duration::from_secs(1);
-/// The time that a suspect is left alone at first, and then between two looks: others may wait until it gets further.
-const LOOK_AFTER_SUSPECT: Duration = Duration::from_millis(200);
+/// The time that a suspect is left alone with what the worker has already.
+const ALONE: Duration = Duration::from_millis(200);
 /// The first and the longest time that a storage which fails is left alone.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// The time that sessions at work have once the worker shall stop, by itself.
@@ -105,7 +105,7 @@ impl Fleet {
                     let (is_suspect, is_full) = (due.iter().any(|due| due.lost >= SUSPECT_AFTER), due.len() == room);
                     due.into_iter().for_each(|due| self.begin(&mut at_work, due, &owner));
                     if is_suspect {
-                        wait(&stop, sleep(LOOK_AFTER_SUSPECT)).await;
+                        wait(&stop, sleep(ALONE)).await;
                     }
                     is_suspect || is_full
                 }
@@ -122,8 +122,7 @@ impl Fleet {
                 }
             };
             if !is_more {
-                let look = if at_work.has_suspect() { LOOK_AFTER_SUSPECT } else { LOOK };
-                wait(&stop, timeout(look, self.journal.until_due())).await;
+                wait(&stop, timeout(LOOK, self.journal.until_due())).await;
             }
         }
         self.drain(at_work).await;
@@ -138,7 +137,7 @@ impl Fleet {
         } else {
             Err(format!("{lost} owners in a row left its run open"))
         };
-        at_work.spawn(name, lost >= SUSPECT_AFTER, async move {
+        at_work.spawn(name, async move {
             let ended = match agent {
                 Ok(agent) => drive(&journal, agent, due, &owner).await,
                 Err(why) => set_aside(&journal, &due.info, &why).await,
@@ -172,21 +171,12 @@ impl Fleet {
 struct DrivenSessions {
     tasks: JoinSet<()>,
     names: BTreeMap<Id, LogId>,
-    /// The newest suspect.
-    suspect: Option<Id>,
 }
 
 impl DrivenSessions {
-    fn spawn(&mut self, name: LogId, is_suspect: bool, work: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&mut self, name: LogId, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(work);
         self.names.insert(task.id(), name);
-        if is_suspect {
-            self.suspect = Some(task.id());
-        }
-    }
-
-    fn has_suspect(&self) -> bool {
-        self.suspect.is_some_and(|suspect| self.names.contains_key(&suspect))
     }
 
     /// Forgets those that have ended.

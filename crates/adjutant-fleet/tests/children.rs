@@ -61,6 +61,13 @@ impl Stage {
     /// A lead that gives so many tasks at a time, and a coder that says this.
     fn new(tasks: usize, coder: impl IntoIterator<Item = Script>) -> Self {
         let world = Arc::new(FixedWorld::at_ms(1_000));
+        let clock = Arc::clone(&world);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                clock.advance_ms(1_000);
+            }
+        });
         let tasks = vec![json!({ "agent": "coder", "task": "Fix it.", "context": "" }); tasks];
         let lead = [Script::new().call("delegate", json!({ "tasks": tasks })), Script::new().text("All is done.")];
         Self {
@@ -246,6 +253,9 @@ async fn children_stop_when_their_parent_does() {
             assert!(matches!(stage.outcome(log).await, Outcome::Cancelled { .. }), "{log} {is_begun}");
         }
         assert_eq!(stage.coder.requests().len(), usize::from(is_begun));
+        // One that rested tells a parent that has ended: that is passed over.
+        let began = tokio::time::Instant::now();
+        until(stage.worker(), |_| began.elapsed() > Duration::from_secs(5)).await;
         assert_eq!(stage.journal.backlog().await.expect("it counts").due, 0);
     }
 }

@@ -12,7 +12,7 @@ use adjutant_agent::{
     Agent, DueWork, Flush, Journal, Lane, LogId, LogInfo, MAX_LOST_OWNERS, MemoryJournal, Owner, Post, Seq, Waker, Work,
 };
 use adjutant_fleet::{Fleet, FleetStatus};
-use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, UserMessage};
+use adjutant_llm::{CallResult, Entry, FixedWorld, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Approval, CallContext, Cancel, Replay, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -200,8 +200,15 @@ async fn session_whose_agent_cannot_be_made_is_set_aside_with_the_reason_until_i
 
 /// How many workers die over a session, until it is set aside or a dozen have: each in the call of a turn, after so many that it ends.
 async fn deaths(replay: Replay, ended: usize) -> usize {
-    let (journal, log) = (MemoryJournal::default(), LogId::from("log"));
+    let (world, log) = (Arc::new(FixedWorld::at_ms(1_000)), LogId::from("log"));
+    let journal = MemoryJournal::default().world(Arc::clone(&world));
     post(&journal, "log", "Go on.").await;
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            world.advance_ms(1_000);
+        }
+    });
     for death in 0..12 {
         let (calls, dies) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let at = Arc::clone(&dies);

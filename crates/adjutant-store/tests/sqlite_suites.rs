@@ -31,20 +31,25 @@ mod journal {
 }
 
 mod due {
-    use std::{path::PathBuf, sync::Arc};
+    use std::{path::PathBuf, sync::Arc, time::Duration};
 
     use adjutant_core::{DueWork, Log};
+    use adjutant_llm::FixedWorld;
     use adjutant_testing::due_suite::DueLab;
     use tempfile::TempDir;
 
     use super::{file, opened};
 
-    struct Lab((TempDir, PathBuf));
+    struct Lab((TempDir, PathBuf), Arc<FixedWorld>);
 
     #[async_trait::async_trait]
     impl DueLab for Lab {
         async fn open(&self) -> Arc<dyn DueWork> {
-            Arc::new(opened(&self.0).journal())
+            Arc::new(opened(&self.0).world(Arc::clone(&self.1)).journal())
+        }
+
+        async fn pass(&self, time: Duration) {
+            self.1.advance_ms(u64::try_from(time.as_millis()).expect("a short time"));
         }
 
         async fn crash(&self, log: Box<dyn Log>) {
@@ -55,7 +60,7 @@ mod due {
         }
     }
 
-    adjutant_testing::due_suite!(Lab(file()));
+    adjutant_testing::due_suite!(Lab(file(), Arc::new(FixedWorld::at_ms(1_800_000_000_000))));
 }
 
 mod kv {

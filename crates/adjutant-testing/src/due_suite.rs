@@ -1,11 +1,12 @@
 //! The promises of a journal that knows which of its logs are due, played like those of [`journal_suite`](mod@crate::journal_suite).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, Owner, Post, Record, SUSPECT_AFTER, Seq, Stamped, Work,
+    Backlog, DueLog, DueWork, Flush, Lane, Log, LogId, MAX_LOST_OWNERS, Owner, Post, Record, SUSPECT_AFTER,
+    SUSPECT_BARS, SUSPECT_RESTS, Seq, Stamped, Work,
 };
-use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
+use adjutant_llm::{Entry, FixedWorld, SystemWorld, ThreadId, UserMessage, World};
 use async_trait::async_trait;
 
 use self::DueLab as Lab;
@@ -15,12 +16,15 @@ use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
 /// A place to try out a journal that knows what is due: storage of its own that nobody else uses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a laboratory for due work",
-    note = "implement `open`, or use `due_suite::lab_fn`"
+    note = "implement `open` and `pass`, or use `due_suite::lab_fn`"
 )]
 #[async_trait]
 pub trait DueLab: Send + Sync {
     /// A new handle on the storage, as another process would have it.
     async fn open(&self) -> Arc<dyn DueWork>;
+
+    /// Moves the clock of all handles forward.
+    async fn pass(&self, time: Duration);
 
     /// The owner of a log dies without giving it up; when this returns, the log is free. By itself, the value is dropped.
     async fn crash(&self, log: Box<dyn Log>) {
@@ -34,15 +38,24 @@ pub trait DueLab: Send + Sync {
     }
 }
 
-/// A laboratory made of a function that opens the journal.
-pub fn lab_fn<J: DueWork + 'static>(open: impl Fn() -> J + Send + Sync + 'static) -> FnLab<dyn DueWork> {
-    FnLab::new(move || -> Arc<dyn DueWork> { Arc::new(open()) })
+/// A laboratory made of a function that opens the journal, under this clock.
+pub fn lab_fn<J: DueWork + 'static>(
+    world: &Arc<FixedWorld>,
+    open: impl Fn() -> J + Send + Sync + 'static,
+) -> FnLab<dyn DueWork> {
+    let mut lab = FnLab::new(move || -> Arc<dyn DueWork> { Arc::new(open()) });
+    lab.world = Arc::clone(world);
+    lab
 }
 
 #[async_trait]
 impl DueLab for FnLab<dyn DueWork> {
     async fn open(&self) -> Arc<dyn DueWork> {
         self.handle()
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.world.advance_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
 
     fn skips(&self, check: &str) -> Option<String> {
@@ -59,7 +72,8 @@ checks! {
     plays::each_goes_to_one: "of many who ask at once each due log goes to one, whoever asks first gets no more than asked for",
     plays::aside_is_not_due: "a log that was set aside is not due until it is tried again, and says why",
     plays::lost_owners_count: "the owners that die in a row over an open run are counted, until it parks, gets further or is tried again",
-    plays::suspects_go_one_at_a_time: "of the logs that lost owners in a row each owner has one, until that gets further",
+    plays::suspects_rest: "a log that lost owners in a row is given after a rest that grows, and each loss counts once",
+    plays::suspects_go_one_at_a_time: "of those each owner has one, until that gets further or has had its time",
     plays::backlog_counts: "the numbers are those of the logs",
     plays::news_wakes: "who waits is woken by a post",
 }
@@ -99,6 +113,13 @@ impl<'a> DueStage<'a> {
         Ok(due)
     }
 
+    /// The same; there are so many.
+    async fn together(&self, journal: &dyn DueWork, owner: &Owner, count: usize) -> Result<Vec<DueLog>, String> {
+        let due = self.given(journal, owner).await?;
+        equal("the logs that are given together", &due.len(), &count)?;
+        Ok(due)
+    }
+
     /// A due log of this play, taken; there is one, or will be.
     async fn taken(&self, journal: &dyn DueWork) -> Result<DueLog, String> {
         soon("taking it", async {
@@ -106,6 +127,7 @@ impl<'a> DueStage<'a> {
                 if let Some(due) = self.due(journal).await?.pop() {
                     return Ok(due);
                 }
+                self.lab.pass(SUSPECT_RESTS).await;
             }
         })
         .await?
@@ -293,34 +315,53 @@ mod plays {
         stage.taken_after(&*journal, 0).await.map(drop)
     }
 
+    pub(super) async fn suspects_rest(stage: &DueStage<'_>) -> Verdict {
+        let (journal, owner) = (stage.lab.open().await, Owner::default());
+        let (_, log) = stage.begun(&*journal, "log").await?;
+        stage.lab.crash(log).await;
+        stage.lose(&*journal, SUSPECT_AFTER - 1).await?;
+        let mut rest = SUSPECT_RESTS;
+        for lost in SUSPECT_AFTER..MAX_LOST_OWNERS {
+            // Who looks meanwhile changes nothing.
+            stage.together(&*journal, &owner, 0).await?;
+            stage.lab.pass(rest / 2).await;
+            stage.together(&*journal, &owner, 0).await?;
+            let told = ok("counting", journal.backlog().await)?;
+            equal("what is due, rested or not", &(told.due, told.at_work), &(1, 0))?;
+            stage.lab.pass(rest * 3 / 2).await;
+            for due in stage.together(&*journal, &owner, 1).await? {
+                equal("the owners that it lost", &due.lost, &lost)?;
+                stage.lab.crash(due.log).await;
+            }
+            rest *= 2;
+        }
+        // Whoever has it sets it aside.
+        let last = stage.together(&*journal, &owner, 1).await?;
+        equal("the owners that it lost", &last[0].lost, &MAX_LOST_OWNERS)
+    }
+
     pub(super) async fn suspects_go_one_at_a_time(stage: &DueStage<'_>) -> Verdict {
-        let journal = stage.lab.open().await;
-        for name in ["first", "second"] {
-            let (_, log) = stage.begun(&*journal, name).await?;
+        let (journal, owner, other) = (stage.lab.open().await, Owner::default(), Owner::default());
+        for name in 0..4 {
+            let (_, log) = stage.begun(&*journal, &name.to_string()).await?;
             stage.lab.crash(log).await;
         }
-        let (owner, other) = (Owner::default(), Owner::default());
-        let mut held = loop {
-            let due = stage.given(&*journal, &owner).await?;
-            if due.iter().any(|it| it.lost >= SUSPECT_AFTER) {
-                break due;
-            }
-            equal("the logs that are given together", &due.len(), &2)?;
-            for lost in due {
-                stage.lab.crash(lost.log).await;
-            }
-        };
-        equal("the suspects that are given together", &held.len(), &1)?;
-        equal("those that follow", &stage.given(&*journal, &owner).await?.len(), &0)?;
-        // Another owner may have the other one; it gives it up again.
-        equal("those for another owner", &stage.given(&*journal, &other).await?.len(), &1)?;
-        held[0].log.progressed();
-        put(&mut *held[0].log, None).await?;
-        soon("the other suspect", async {
-            while stage.given(&*journal, &owner).await?.is_empty() {}
-            Ok::<_, String>(())
-        })
-        .await?
+        for due in stage.together(&*journal, &owner, 4).await? {
+            stage.lab.crash(due.log).await;
+        }
+        stage.together(&*journal, &owner, 0).await?;
+        stage.lab.pass(SUSPECT_RESTS * 2).await;
+        let _first = stage.together(&*journal, &owner, 1).await?;
+        stage.together(&*journal, &owner, 0).await?;
+        let _second = stage.together(&*journal, &other, 1).await?;
+        stage.lab.pass(SUSPECT_BARS / 2).await;
+        stage.together(&*journal, &owner, 0).await?;
+        stage.lab.pass(SUSPECT_BARS / 2).await;
+        let mut third = stage.together(&*journal, &owner, 1).await?;
+        stage.together(&*journal, &owner, 0).await?;
+        third[0].log.progressed();
+        put(&mut *third[0].log, None).await?;
+        stage.together(&*journal, &owner, 1).await.map(drop)
     }
 
     pub(super) async fn backlog_counts(stage: &DueStage<'_>) -> Verdict {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use adjutant_agent::{chain, panic_text};
+use adjutant_llm::FixedWorld;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// The longest time that a check waits for anything.
@@ -29,12 +30,14 @@ pub struct Check<L: ?Sized> {
 /// A laboratory made of a function that opens a storage, as `lab_fn` of each suite makes it.
 pub struct FnLab<T: ?Sized> {
     open: Box<dyn Fn() -> Arc<T> + Send + Sync>,
+    /// The clock of what it opens.
+    pub(crate) world: Arc<FixedWorld>,
     without: Vec<(&'static str, &'static str)>,
 }
 
 impl<T: ?Sized> FnLab<T> {
     pub(crate) fn new(open: impl Fn() -> Arc<T> + Send + Sync + 'static) -> Self {
-        Self { open: Box::new(open), without: Vec::new() }
+        Self { open: Box::new(open), world: Arc::default(), without: Vec::new() }
     }
 
     /// Skips a check that the storage does not claim to pass.

@@ -22,8 +22,8 @@ use crate::kill::{Place, Rng};
 
 /// The longest time between two kills.
 const BETWEEN_MS: u64 = 300;
-/// The longest time that a session may take to go on after its worker was killed, beside its lease.
-const GOES_ON: Duration = Duration::from_secs(5);
+/// The longest time that a session may take to go on after its worker was killed, beside its lease: 5 s, and what a suspect rests.
+const GOES_ON: Duration = Duration::from_secs(5 + 8);
 /// The longest time that the drill may take after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -13,9 +13,16 @@ use crate::{number::PostNo, record::Record};
 /// it, and brought it no further ([`Log::progressed`]).
 pub const MAX_LOST_OWNERS: u16 = 5;
 
-/// The number of owners in a row that an open run may lose before it is a suspect: an owner holds one of those at a time, so that of
-/// all that a dying owner held, few are blamed again.
+/// The number of owners in a row that an open run may lose before it is a suspect, up to [`MAX_LOST_OWNERS`]: it rests before it is
+/// given again, and alone, so that of all that a dying owner held, few are blamed again, and bad luck ends before they are.
 pub const SUSPECT_AFTER: u16 = 2;
+
+/// The rest of a log that has just become a suspect; twice as long for each owner that it loses from then on. Up to as much again
+/// comes with its id, so that those which lost their owner together do not come back together.
+pub const SUSPECT_RESTS: Duration = Duration::from_secs(1);
+
+/// The time for which an owner that was given a suspect is given no other one, unless that one gets further before.
+pub const SUSPECT_BARS: Duration = Duration::from_secs(10);
 
 /// The work that a log holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +66,7 @@ pub struct DueLog {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Backlog {
-    /// The logs that are due and that nobody owns.
+    /// The logs that are due and that nobody owns; those that rest are among them.
     pub due: u64,
     /// The logs with an open run, or posts that wait, that somebody owns.
     pub at_work: u64,
@@ -77,8 +84,9 @@ pub struct Backlog {
 pub trait DueWork: Journal {
     /// Takes due logs for this owner, at most so many, those that are due for longest first.
     ///
-    /// Each is given once: many may ask at a time. One that lost [`SUSPECT_AFTER`] owners is given alone, and not as long as this
-    /// owner has such a one that got no further.
+    /// Each is given once: many may ask at a time. One whose owner died, and that has lost [`SUSPECT_AFTER`] owners by then, is
+    /// given once it has rested ([`SUSPECT_RESTS`]), alone, and not for [`SUSPECT_BARS`] after this owner was given such a one that
+    /// got no further. One that lost [`MAX_LOST_OWNERS`] is given as if it had lost none.
     ///
     /// Cancel: what was taken is free again when its ownership ends.
     ///
@@ -87,7 +95,7 @@ pub trait DueWork: Journal {
     async fn due(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, JournalError>;
 
     /// Waits until a log may have become due by what others do; it may also return for nothing. Times that come are not
-    /// told, nor is every death: ask for due logs once a second all the same.
+    /// told, the ends of rests among them, nor is every death: ask for due logs once a second all the same.
     async fn until_due(&self);
 
     /// The posts up to this one do not make a log due any more, though they wait: nobody could heed them yet.

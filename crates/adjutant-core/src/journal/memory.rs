@@ -13,7 +13,8 @@ use tokio::sync::{Notify, watch};
 
 use super::{
     Backlog, DueLog, DueWork, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
-    LogPage, LogQuery, Owner, Post, PostNo, PostStream, Posted, RecordStream, SUSPECT_AFTER, SessionMeta, Work,
+    LogPage, LogQuery, MAX_LOST_OWNERS, Owner, Post, PostNo, PostStream, Posted, RecordStream, SUSPECT_AFTER,
+    SUSPECT_BARS, SUSPECT_RESTS, SessionMeta, Work,
 };
 use crate::{journal::Stamped, number::Seq};
 
@@ -50,8 +51,10 @@ struct StoredLog {
     aside: Option<Arc<str>>,
     /// The newest post that does not make the log due.
     passed: PostNo,
-    /// The owners in a row that had the log while its run was open, and brought it no further; the current one is among them.
-    takers: u16,
+    /// The owners in a row that left the log while its run was open, and brought it no further.
+    lost: u16,
+    /// The time when the log was given, or until which it rests.
+    rest_ms: u64,
 }
 
 /// The holder of a log, as long as the value lives.
@@ -124,7 +127,8 @@ impl StoredLog {
             work: Work::Idle,
             aside: None,
             passed: PostNo(0),
-            takers: 0,
+            lost: 0,
+            rest_ms: 0,
         }
     }
 
@@ -157,7 +161,6 @@ impl Journal for MemoryJournal {
         if let Some(known) = known {
             return Err(JournalError::owned(log, super::Holder { owner: Arc::clone(known), ..Default::default() }));
         }
-        of.takers = of.takers.max(1);
         Ok(self.take(log, &mut of, Arc::clone(&kept), owner))
     }
 
@@ -280,7 +283,7 @@ impl Log for MemoryLog {
             kept.updated_ms = kept.updated_ms.max(newest.at_ms);
         }
         if has_progressed || mark.as_ref().is_some_and(|work| *work != Work::Open) {
-            kept.takers = 1;
+            kept.lost = 0;
         }
         if let Some(work) = mark {
             kept.work = work;
@@ -338,6 +341,26 @@ impl StoredLog {
         };
         self.aside.is_none() && (is_time || self.posts.back().is_some_and(|newest| newest.no > self.passed))
     }
+
+    fn is_suspect(&self) -> bool {
+        (SUSPECT_AFTER..MAX_LOST_OWNERS).contains(&self.lost)
+    }
+
+    /// True if the log is due, free and rested. If its owner is gone, that counts; a suspect rests from then on.
+    fn is_ready(&mut self, log: &LogId, now_ms: u64) -> bool {
+        if self.owner().is_some() || !self.is_due(now_ms) {
+            return false;
+        }
+        if self.owner.take().is_some() && self.work == Work::Open {
+            self.lost = self.lost.saturating_add(1);
+            if self.is_suspect() {
+                let rest = millis(SUSPECT_RESTS) << (self.lost - SUSPECT_AFTER);
+                let hash = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+                self.rest_ms = now_ms + rest + log.0.bytes().fold(0, hash) % rest;
+            }
+        }
+        !self.is_suspect() || self.rest_ms <= now_ms
+    }
 }
 
 #[async_trait]
@@ -345,33 +368,28 @@ impl DueWork for MemoryJournal {
     async fn due(&self, owner: &Owner, mut most: usize) -> Result<Vec<DueLog>, JournalError> {
         let now_ms = self.world.now_ms();
         let mut found: Vec<_> = lock(&self.logs.all).iter().map(|(id, kept)| (id.clone(), Arc::clone(kept))).collect();
-        let has_suspect = found.iter().any(|(_, kept)| {
-            let kept = lock(kept);
-            kept.takers > SUSPECT_AFTER && kept.owner() == Some(&owner.id)
+        let is_barred = found.iter().any(|(_, kept)| {
+            let of = lock(kept);
+            of.is_suspect() && of.owner() == Some(&owner.id) && of.rest_ms + millis(SUSPECT_BARS) > now_ms
         });
-        found.retain(|(_, kept)| {
-            let kept = lock(kept);
-            kept.owner().is_none() && kept.is_due(now_ms)
-        });
-        let is_suspect = |of: &StoredLog| of.work == Work::Open && of.takers >= SUSPECT_AFTER;
+        found.retain(|(id, kept)| lock(kept).is_ready(id, now_ms));
         // A suspect comes first, and alone.
         found.sort_by_key(|(_, kept)| {
             let of = lock(kept);
-            (!is_suspect(&of), of.updated_ms)
+            (!of.is_suspect(), of.updated_ms)
         });
         let mut due = Vec::new();
         for (id, kept) in found {
             let mut of = lock(&kept);
-            let (lost, is_suspect) = (if of.work == Work::Open { of.takers } else { 0 }, is_suspect(&of));
             // Somebody may have taken it since.
-            if most <= due.len() || of.owner().is_some() || is_suspect && has_suspect {
+            if most <= due.len() || of.owner().is_some() || of.is_suspect() && is_barred {
                 continue;
             }
-            if is_suspect {
+            if of.is_suspect() {
                 most = 1;
             }
-            let (info, newest_post) = (of.info(&id), *of.newest_post.borrow());
-            of.takers = lost.saturating_add(1);
+            let (info, newest_post, lost) = (of.info(&id), *of.newest_post.borrow(), of.lost);
+            of.rest_ms = now_ms;
             due.push(DueLog { info, newest_post, lost, log: self.take(&id, &mut of, Arc::clone(&kept), owner) });
         }
         Ok(due)
@@ -396,7 +414,11 @@ impl DueWork for MemoryJournal {
     async fn retry(&self, log: &LogId) -> Result<bool, JournalError> {
         let kept = self.log(log)?;
         let mut kept = lock(&kept);
-        kept.takers = 0;
+        kept.lost = 0;
+        // Who has given it up is no loss any more.
+        if kept.owner().is_none() {
+            kept.owner = None;
+        }
         let was_aside = kept.aside.take().is_some();
         self.logs.due.notify_waiters();
         Ok(was_aside)
@@ -419,6 +441,10 @@ impl DueWork for MemoryJournal {
         }
         Ok(told)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -22,6 +22,8 @@ pub(crate) struct Place {
     ids: AtomicU64,
     /// False once nothing fails any more.
     pub(crate) has_faults: AtomicBool,
+    /// The time that has passed at once, by the clocks, in milliseconds.
+    pub(crate) leapt_ms: AtomicU64,
     /// How many times slower than usual the storage is.
     pub(crate) slowness: AtomicU64,
 }
@@ -41,6 +43,7 @@ impl Place {
             chance: Mutex::new(seed),
             ids: AtomicU64::new(1),
             has_faults: AtomicBool::new(true),
+            leapt_ms: AtomicU64::new(0),
             slowness: AtomicU64::new(1),
         })
     }
@@ -74,7 +77,8 @@ impl Place {
 impl World for Clock {
     fn now_ms(&self) -> u64 {
         let elapsed = u64::try_from(self.place.elapsed().as_millis()).unwrap_or(u64::MAX);
-        (BEGIN_MS + elapsed).saturating_add_signed(self.wrong_by_ms)
+        let leapt = self.place.leapt_ms.load(Ordering::Relaxed);
+        (BEGIN_MS + elapsed + leapt).saturating_add_signed(self.wrong_by_ms)
     }
 
     fn id(&self) -> u128 {

@@ -5,6 +5,8 @@ alter table logs add until_ms bigint;
 -- The owners in a row that died while its run was open, and why nobody drives it any more.
 alter table logs add lost smallint not null default 0;
 alter table logs add aside bytea;
+-- The time when the log was given, or until which one that lost owners rests.
+alter table logs add rest_ms bigint not null default 0;
 -- The newest post that does not make the log due.
 alter table logs add passed bigint not null default 0;
 -- Idle logs are not in the index: they cost those who ask for work nothing.

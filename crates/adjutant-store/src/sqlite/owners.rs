@@ -122,7 +122,8 @@ fn bury(folder: &Path, db: &Connection) -> Result<(), Fault> {
         if is_locked(&path)? {
             continue;
         }
-        let free = "UPDATE logs SET owner = NULL, instance = NULL, lost = lost + (work = 1) WHERE instance = ?1";
+        let free =
+            "UPDATE logs SET owner = NULL, instance = NULL, lost = lost + (work = 1), rest_ms = 0 WHERE instance = ?1";
         db.execute(free, [instance])?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),

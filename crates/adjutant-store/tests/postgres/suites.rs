@@ -3,27 +3,32 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_core::{DueWork, Journal, Log, kv::KvStore, memory::Memory};
+use adjutant_llm::FixedWorld;
 use adjutant_testing::{due_suite, journal_suite, kv_suite, memory_suite};
 use async_trait::async_trait;
 
-use super::Place;
+use super::{Connect, Place, Postgres};
 
 /// How long a log belongs to a process that is gone: long, because a busy machine may renew late.
 const LEASE: Duration = Duration::from_secs(30);
 /// How many connections each handle has.
 const CONNECTIONS: usize = 3;
 
-/// A schema, if there is a server.
-struct Lab(Option<Place>);
+/// A schema, if there is a server, and the clock of those who ask for due logs.
+struct Lab(Option<Place>, Arc<FixedWorld>);
 
 impl Lab {
     fn new() -> Self {
-        Self(Place::of("conformance suite over PostgreSQL"))
+        Self(Place::of("conformance suite over PostgreSQL"), Arc::new(FixedWorld::at_ms(1_800_000_000_000)))
     }
 
-    async fn store(&self) -> adjutant_store::Postgres {
+    fn connect(&self) -> Connect {
         let place = self.0.as_ref().expect("checks without a server are skipped");
-        place.connect().lease(LEASE).connections(CONNECTIONS).await.expect("the database opens")
+        place.connect().lease(LEASE).connections(CONNECTIONS)
+    }
+
+    async fn store(&self) -> Postgres {
+        self.connect().await.expect("the database opens")
     }
 
     fn why(&self) -> Option<String> {
@@ -45,7 +50,12 @@ impl journal_suite::Lab for Lab {
 #[async_trait]
 impl due_suite::DueLab for Lab {
     async fn open(&self) -> Arc<dyn DueWork> {
-        Arc::new(self.store().await.journal())
+        let world = Arc::clone(&self.1);
+        Arc::new(self.connect().world(world).await.expect("the database opens").journal())
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.1.advance_ms(u64::try_from(time.as_millis()).expect("a short time"));
     }
 
     async fn crash(&self, log: Box<dyn Log>) {

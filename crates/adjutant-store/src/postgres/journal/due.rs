@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, Owner, PostNo, SUSPECT_AFTER, Work,
+    Backlog, DueLog, Epoch, JournalError, JournalErrorKind, LogId, MAX_LOST_OWNERS, Owner, PostNo, SUSPECT_AFTER,
+    SUSPECT_BARS, SUSPECT_RESTS, Work,
 };
 
 use super::{
@@ -18,31 +19,32 @@ use crate::postgres::{
     wake::{self, Waiter},
 };
 
-/// The due logs that are free, with the owners that they lost; what is asked of those follows.
-macro_rules! free {
-    () => {
-        concat!(
-            "select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs where due_ms <= $1 and not ",
-            is_owned!(),
-            " and lost + (owner is not null)::int "
-        )
-    };
-}
-
-/// A suspect, if there is one and the owner has none, or others: of several who ask at once, each gets others. Of the due logs no more are looked at
-/// than are asked for, beside those that others have and those that lost owners.
+/// Those whose owner died are put to rest if they are suspects by then. Given are a suspect that has rested, if there
+/// is one and nothing bars the owner from it, or others: of several who ask at once, each gets others. Of the due logs
+/// no more are looked at than are asked for, beside those that others have and those that lost owners.
+/// Neighbours do not rest equally long.
 const CLAIM: &str = concat!(
-    "with suspect as (",
-    free!(),
-    ">= $5 and lost > 0 and not exists (select from logs where owner = $3 and lost > 0 and lost >= $5 and ",
+    "with died as (select id from logs where due_ms <= $1 and lost > 0 and lost + 1 >= $5 and lost + 1 < $6 \
+        and owner is not null and not ",
     is_owned!(),
-    ") order by due_ms, updated_ms limit 1 for update skip locked), other as (",
-    free!(),
-    "< $5 order by due_ms, updated_ms limit case when exists (select from suspect) then 0 else $2::bigint end for update skip locked), \
+    " for update skip locked), \
+    tired as (update logs set epoch = epoch + 1, owner = null, until = null, lost = lost + 1, \
+        rest_ms = $1 + ($7::bigint << (lost + 1 - $5)) * (65536 + ((logs.id * 40503) & 65535)) / 65536 \
+        from died where logs.id = died.id), \
+    suspect as (select id, lost::int as lost, true as is_open from logs where due_ms <= $1 and lost > 0 and lost >= $5 \
+        and lost < $6 and owner is null and rest_ms <= $1 and not exists (select from logs where owner = $3 \
+            and lost > 0 and lost >= $5 and rest_ms > $1 - $8::bigint and ",
+    is_owned!(),
+    ") order by due_ms, updated_ms limit 1 for update skip locked), \
+    other as (select id, lost + (owner is not null)::int as lost, work = 1 as is_open from logs \
+        where due_ms <= $1 and not ",
+    is_owned!(),
+    " and not lost + (owner is not null)::int between $5 and $6 - 1 order by due_ms, updated_ms \
+        limit case when exists (select from suspect) then 0 else $2::bigint end for update skip locked), \
     due as (select * from suspect union all select * from other) \
     update logs set epoch = epoch + 1, owner = $3, lease = make_interval(secs => $4), \
         until = clock_timestamp() + make_interval(secs => $4), \
-        lost = case when is_open then due.lost else logs.lost end \
+        lost = case when is_open then due.lost else logs.lost end, rest_ms = $1 \
     from due where logs.id = due.id returning ",
     keeping::fields!(),
     ", posted, logs.lost"
@@ -69,8 +71,11 @@ impl PostgresJournal {
     pub(super) async fn claim(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, Fault> {
         let (now, lease) = (signed(self.database.world.now_ms()), self.database.lease.as_secs_f64());
         let (most, owner) = (signed(most as u64), owner.id.as_bytes());
-        let suspect = i32::from(SUSPECT_AFTER);
-        let values = [&now as _, &most as _, &owner as _, &lease as _, &suspect as _];
+        let (suspect, last) = (i32::from(SUSPECT_AFTER), i32::from(MAX_LOST_OWNERS));
+        let [rests, bars] =
+            [SUSPECT_RESTS, SUSPECT_BARS].map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+        let values =
+            [&now as _, &most as _, &owner as _, &lease as _, &suspect as _, &last as _, &rests as _, &bars as _];
         let leaving = self.database.leases.leaving();
         let rows = self.database.rows(CLAIM, &values).await?;
         // A row that cannot be read is free again when its lease ends: nothing renews it.

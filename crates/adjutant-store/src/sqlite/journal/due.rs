@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use adjutant_core::{Backlog, JournalError, JournalErrorKind, LogId, LogInfo, Owner, PostNo, SUSPECT_AFTER, Work};
+use adjutant_core::{
+    Backlog, JournalError, JournalErrorKind, LogId, LogInfo, MAX_LOST_OWNERS, Owner, PostNo, SUSPECT_AFTER,
+    SUSPECT_BARS, SUSPECT_RESTS, Work,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
@@ -13,11 +16,11 @@ use super::{
 /// The largest number of due logs that are looked at for one that is free.
 const MAX_LOOKED_AT: i64 = 100_000;
 
-/// True if a log is due and free: looking is cheaper than a transaction that writes.
+/// True if a log is due, free and rested: looking is cheaper than a transaction that writes.
 pub(super) fn is_any(db: &Connection, owners: &Owners, now_ms: u64) -> Result<bool, Fault> {
     let mut is_any = false;
     due(db, now_ms, |due| {
-        is_any = !due.holder.is_alive(owners)?;
+        is_any = !due.rests(now_ms) && !due.holder.is_alive(owners)?;
         Ok(!is_any)
     })?;
     Ok(is_any)
@@ -35,13 +38,21 @@ pub(super) fn claim(
     most: usize,
 ) -> Result<Vec<Claimed>, Fault> {
     owners.enroll(db)?;
-    let has_suspect = has_suspect(db, owners, owner)?;
-    let mut free = Vec::new();
+    let is_barred = is_barred(db, owners, owner, now_ms)?;
+    let (mut free, mut tired) = (Vec::new(), Vec::new());
     due(db, now_ms, |mut due| {
+        if due.rests(now_ms) || due.holder.is_alive(owners).unwrap_or(true) {
+            return Ok(true);
+        }
         // Its owner died with it; one that gave it up left no name.
-        due.lost += i64::from(due.is_open && due.holder.is_held());
-        let is_suspect = due.lost >= i64::from(SUSPECT_AFTER);
-        if due.holder.is_alive(owners).unwrap_or(true) || is_suspect && has_suspect {
+        let has_died = due.is_open && due.holder.is_held();
+        due.lost = due.lost.saturating_add(u16::from(has_died));
+        let is_suspect = due.is_suspect();
+        if is_suspect && (has_died || due.rest_ms == 0) {
+            tired.push(due);
+            return Ok(true);
+        }
+        if is_suspect && is_barred {
             return Ok(true);
         }
         if is_suspect {
@@ -52,24 +63,32 @@ pub(super) fn claim(
         Ok(!is_suspect && free.len() < most)
     })?;
     free.truncate(most);
+    for due in tired {
+        let sql =
+            "UPDATE logs SET epoch = epoch + 1, owner = NULL, instance = NULL, lost = ?2, rest_ms = ?3 WHERE key = ?1";
+        let until = number::kept(now_ms).saturating_add(due.rest());
+        db.prepare_cached(sql)?.execute(params![due.holder.key, due.lost, until])?;
+    }
     let mut claimed = Vec::new();
     for DueRow { log, holder, lost, .. } in free {
-        db.prepare_cached("UPDATE logs SET lost = ?2 WHERE key = ?1")?.execute([holder.key, lost])?;
+        let given = params![holder.key, lost, number::kept(now_ms)];
+        db.prepare_cached("UPDATE logs SET lost = ?2, rest_ms = ?3 WHERE key = ?1")?.execute(given)?;
         let mut newest = db.prepare_cached("SELECT newest_post FROM logs WHERE key = ?1")?;
         let newest = PostNo(number::read(newest.query_row([holder.key], |row| row.get(0))?));
         let info = sessions::info(db, owners, &log)?;
         let owner = Owner { takes_over: true, ..owner.clone() };
-        let lost = u16::try_from(lost).unwrap_or(u16::MAX);
         claimed.push((info, newest, lost, own::own(db, owners, &own::Claim { log, owner, now_ms })?));
     }
     Ok(claimed)
 }
 
-/// True if the owner has a suspect that got no further.
-fn has_suspect(db: &Connection, owners: &Owners, owner: &Owner) -> Result<bool, Fault> {
-    let sql = "SELECT key, epoch, owner, instance FROM logs WHERE lost > 0 AND lost >= ?1 AND owner = ?2";
+/// True if the owner was given a suspect a short time ago that got no further.
+fn is_barred(db: &Connection, owners: &Owners, owner: &Owner, now_ms: u64) -> Result<bool, Fault> {
+    let sql =
+        "SELECT key, epoch, owner, instance FROM logs WHERE lost > 0 AND lost >= ?1 AND owner = ?2 AND rest_ms > ?3";
     let mut select = db.prepare_cached(sql)?;
-    for held in select.query_map(params![SUSPECT_AFTER, &*owner.id], own::Holder::read)? {
+    let since = number::kept(now_ms) - millis(SUSPECT_BARS);
+    for held in select.query_map(params![SUSPECT_AFTER, &*owner.id, since], own::Holder::read)? {
         if held?.is_alive(owners)? {
             return Ok(true);
         }
@@ -83,18 +102,41 @@ struct DueRow {
     holder: own::Holder,
     is_open: bool,
     /// The owners that it lost in a row.
-    lost: i64,
+    lost: u16,
+    /// The time when it was given, or until which it rests.
+    rest_ms: i64,
+}
+
+impl DueRow {
+    fn is_suspect(&self) -> bool {
+        (SUSPECT_AFTER..MAX_LOST_OWNERS).contains(&self.lost)
+    }
+
+    fn rests(&self, now_ms: u64) -> bool {
+        self.is_suspect() && self.rest_ms > number::kept(now_ms)
+    }
+
+    /// The time that a suspect rests, in milliseconds; neighbours do not rest equally long.
+    fn rest(&self) -> i64 {
+        let rest = millis(SUSPECT_RESTS) << (self.lost - SUSPECT_AFTER);
+        rest + rest * (self.holder.key.wrapping_mul(40_503) & 0xffff) / 0x1_0000
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Looks at the logs that are due, those for longest first, for as long as it is told to.
 fn due(db: &Connection, now_ms: u64, mut look: impl FnMut(DueRow) -> Result<bool, Fault>) -> Result<(), Fault> {
-    let sql = "SELECT key, epoch, owner, instance, id, work = 1, lost FROM logs WHERE due_ms <= ?1 \
+    let sql = "SELECT key, epoch, owner, instance, id, work = 1, lost, rest_ms FROM logs WHERE due_ms <= ?1 \
                ORDER BY due_ms, updated_ms LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
     let mut rows = select.query(params![number::kept(now_ms), MAX_LOOKED_AT])?;
     while let Some(row) = rows.next()? {
         let log = LogId::from(row.get::<_, String>(4)?);
-        let due = DueRow { log, holder: own::Holder::read(row)?, is_open: row.get(5)?, lost: row.get(6)? };
+        let (holder, is_open) = (own::Holder::read(row)?, row.get(5)?);
+        let due = DueRow { log, holder, is_open, lost: row.get(6)?, rest_ms: row.get(7)? };
         if !look(due)? {
             break;
         }

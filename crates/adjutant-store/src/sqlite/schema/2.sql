@@ -8,6 +8,8 @@ UPDATE logs SET heeded = newest_post - (SELECT count(*) FROM posts WHERE log = k
 -- The owners in a row that died while its run was open, and why nobody drives it any more.
 ALTER TABLE logs ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE logs ADD COLUMN aside TEXT;
+-- The time when the log was given, or until which one that lost owners rests; 0 if that is still to be chosen.
+ALTER TABLE logs ADD COLUMN rest_ms INTEGER NOT NULL DEFAULT 0;
 -- The newest post that does not make the log due.
 ALTER TABLE logs ADD COLUMN passed INTEGER NOT NULL DEFAULT 0;
 -- Idle logs are not in the index: they cost those who ask for work nothing.
