@@ -134,7 +134,8 @@ impl LocalPrompter {
             let _ = self.deleted(&made.log.0).await;
             return Err(error);
         }
-        asked.glances.at(&asked.sessions, made, &mut 0).await
+        // Whether its run has ended is known from its records alone.
+        asked.glances.at(&asked.sessions, made, &mut u64::MAX.clone()).await
     }
 
     /// Goes on with the run of a fork, or begins one; nobody waits for it.

@@ -299,7 +299,8 @@ impl Prompter for StoredPrompter {
         if let Some(said) = said {
             self.post(&made.log, said).await?;
         }
-        self.0.glances.at(&self.0.sessions, made, &mut 0).await
+        // Whether its run has ended is known from its records alone.
+        self.0.glances.at(&self.0.sessions, made, &mut u64::MAX.clone()).await
     }
 
     async fn delete(&self, session: &str) -> Result<(), Error> {

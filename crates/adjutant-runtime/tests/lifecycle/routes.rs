@@ -153,6 +153,12 @@ async fn waits_and_goes_on(way: &Way) {
     let nobody = Answered { pause: PauseId("nobody".into()), ..waits.pause.approve() };
     refused(resume(vec![nobody]).await, ErrorKind::Conflict);
     refused(resume(vec![waits.pause.answer(5)]).await, ErrorKind::Invalid);
+    refused(resume(vec![waits.pause.deny("no"), waits.pause.approve()]).await, ErrorKind::Invalid);
+    let copied =
+        way.prompter.fork(Some(&session), ForkRequest::new(way.session("copied"))).await.expect("it is forked");
+    let stands = way.prompter.look(Some(&copied.name), Look::Run).await.expect("it is told");
+    assert_eq!(stands["state"], json!(copied.state));
+    way.prompter.delete(&copied.name).await.expect("it goes");
     let events = all(resume(vec![waits.pause.deny("no")]).await.expect("it goes on")).await;
     assert!(matches!(end(&events).0, Outcome::Finished { .. }));
     refused(resume(vec![waits.pause.approve()]).await, ErrorKind::Conflict);
