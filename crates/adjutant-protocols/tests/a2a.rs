@@ -1,23 +1,30 @@
 //! An agent that callers ask over A2A: what each method answers, and what is done once.
 
+#[path = "a2a/push.rs"]
+mod push;
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use adjutant_agent::{Agent, Continue, Journal, MemoryJournal, Seq};
-use adjutant_llm::{CallResult, Script, ScriptedModel, Terminate};
+use adjutant_agent::{Agent, Continue, EventKind, Journal, MemoryJournal, Seq};
+use adjutant_llm::{CallResult, Script, ScriptedModel, Status, Terminate};
 use adjutant_protocols::{
     Error,
     a2a::{AgentCard, AgentDesk, Desk, DeskWish, Events, Handler, Reply, Until},
 };
 use adjutant_tool::{Approval, CallContext, ToolSpec, tool_fn};
 use async_trait::async_trait;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future::join_all};
 use serde_json::{Value, json};
 
 /// An agent that pays if it may, in the sessions of a journal; its model answers with these, one after the other.
 fn handler(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
+    handler_of(&AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"), journal, scripts)
+}
+
+fn handler_of(card: &AgentCard, journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
     let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
     let pay = tool_fn(spec, |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("paid {args}"))) });
     let transfer = tool_fn(ToolSpec::new("transfer", "Hands over.", json!({"type": "object"})), |_: Value, _| async {
@@ -25,7 +32,7 @@ fn handler(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -
         Ok(CallResult { details, terminate: Terminate::Now, ..CallResult::ok("Go on.") })
     });
     let agent = Agent::new(ScriptedModel::new(scripts)).tool(pay).tool(transfer).journal(journal.clone());
-    Handler::new(AgentDesk::new(agent), &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"))
+    Handler::new(AgentDesk::new(agent), card)
 }
 
 fn pays(amount: u64) -> Script {
@@ -132,6 +139,10 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), on("ListTasks"), -32004),
         (Some("1.0"), on("GetExtendedAgentCard"), -32004),
         (Some("1.0"), on("CreateTaskPushNotificationConfig"), -32003),
+        (Some("1.0"), on("GetTaskPushNotificationConfig"), -32003),
+        (Some("1.0"), on("ListTaskPushNotificationConfigs"), -32003),
+        (Some("1.0"), on("DeleteTaskPushNotificationConfig"), -32003),
+        (Some("1.0"), of(push::wanting(message("m", go.clone(), json!({})), json!({"url": "https://a.example"}))), -32003),
     ];
     for (version, body, code) in table {
         let told = json_of(handler.handle(version, body.as_bytes()).await);
@@ -173,7 +184,7 @@ async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_beg
     let (first, of) = (parts[1]["data"]["pause"].clone(), json!({"taskId": id}));
 
     let later = handler(&journal, [pays(2), Script::new().text("Done.")]);
-    let yes = message("m2", json!({"text": "Yes."}), of.clone());
+    let yes = message("m2", json!({"text": " Yes\n"}), of.clone());
     for _ in 0..2 {
         // Sent again it approves nothing else, though something else waits.
         task = send(&later, yes.clone()).await.expect("a task");
@@ -213,7 +224,10 @@ async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so
         send(&handler, go).await.expect("a task")["id"].take()
     };
     let (one, other) = (begin("one").await, begin("other").await);
-    let told = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it waits");
+    let cancels = (0..16).map(|_| ask(&handler, "CancelTask", json!({"id": one})));
+    let told = join_all(cancels).await;
+    assert!(told.iter().all(|it| *it == told[0]), "{told:?}");
+    let told = told[0].clone().expect("it waits");
     assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED");
     let again = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it is cancelled already");
     assert_eq!(again["status"], told["status"]);
@@ -228,6 +242,27 @@ async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so
     assert_eq!(begun["id"], other);
     assert_eq!((&*told[0], told.last().map(String::as_str)), ("task INPUT_REQUIRED", Some("statusUpdate COMPLETED")));
     assert!(told.contains(&"artifactUpdate No then.".to_owned()), "{told:?}");
+}
+
+#[tokio::test]
+async fn text_approves_only_if_it_is_a_word_for_that_and_nothing_else() {
+    let said = ["yes", " OK ", "Approved", "ok!", "yes.", "approve.", "yes please", "no", "No!"];
+    let mut paid = Vec::new();
+    for said in said {
+        let journal = MemoryJournal::default();
+        let handler = handler(&journal, [pays(1), Script::new().text("Done.")]);
+        let task = send(&handler, message("m1", json!({"text": "Go."}), json!({"contextId": "c"}))).await.expect("a task");
+        let answer = message("m2", json!({"text": said}), json!({"taskId": task["id"]}));
+        assert_eq!(text(&send(&handler, answer).await.expect("a task")), "Done.");
+        let events = Agent::new(ScriptedModel::new([])).journal(journal).session("c".into());
+        let events = events.log().events_after(Seq(0)).map(|event| event.expect("it is there").kind);
+        let finished = events.filter_map(async |kind| match kind {
+            EventKind::ToolFinished { result, .. } => Some(result.status == Status::Ok),
+            _ => None,
+        });
+        paid.push(finished.collect::<Vec<_>>().await == [true]);
+    }
+    assert_eq!(paid, [true, true, true, false, false, false, false, false, false]);
 }
 
 #[tokio::test]
