@@ -446,7 +446,7 @@ async fn updates_are_pushed_over_a2a_where_the_manifest_says_so() {
     for (name, hosts, pushes, code) in
         [("quiet", Value::Null, false, -32003), ("open", json!([]), true, -32602), ("near", json!(["127.0.0.1"]), true, -32001)]
     {
-        let it = started(&*backend, agent(name, json!([]), json!({"a2a_push": hosts, "peers": []}))).await;
+        let it = started(&*backend, agent(name, peer("x"), json!({"a2a_push": hosts}))).await;
         let url = robert(&it, &tokens)[0]["a2a"].as_str().expect("a text").to_owned();
         let token = tokens.lock().expect("not poisoned").clone().expect("it has one");
         let text = async |asked: reqwest::RequestBuilder| asked.send().await.expect("it answers").text().await.expect("it ends");

@@ -30,9 +30,9 @@ async fn result(stage: &Stage, method: &str, params: Value) -> Value {
 
 #[tokio::test]
 async fn agent_answers_over_a2a_behind_its_token_and_shows_its_card_to_everybody() {
-    let delete = Script::new().call("delete", json!({"what": "all"}));
+    let delete = || Script::new().call("delete", json!({"what": "all"}));
     let linger = Script::new().call("linger", json!({}));
-    let stage = stage(Over::Http, [delete.clone(), Script::new().text("Kept it."), linger, delete]).await;
+    let stage = stage(Over::Http, [delete(), Script::new().text("Kept it."), linger, delete()]).await;
     let card = || Asked { token: None, ..Asked::new("GET", "/.well-known/agent-card.json") };
     let told: Value = serde_json::from_str(&ask(&stage, card()).await.body).expect("JSON");
     let url = format!("http://{}/a2a", stage.client.address());
