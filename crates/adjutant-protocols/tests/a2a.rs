@@ -11,12 +11,12 @@ use std::sync::{
 use adjutant_agent::{Agent, Continue, EventKind, Journal, MemoryJournal, Seq};
 use adjutant_llm::{CallResult, Script, ScriptedModel, Status, Terminate};
 use adjutant_protocols::{
-    Error,
+    Error, ErrorKind,
     a2a::{AgentCard, AgentDesk, Desk, DeskWish, Events, Handler, Reply, Until},
 };
 use adjutant_tool::{Approval, CallContext, ToolSpec, tool_fn};
 use async_trait::async_trait;
-use futures_util::{StreamExt, future::join_all};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 /// An agent that pays if it may, in the sessions of a journal; its model answers with these, one after the other.
@@ -25,14 +25,17 @@ fn handler(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -
 }
 
 fn handler_of(card: &AgentCard, journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
+    Handler::new(AgentDesk::new(agent(journal, scripts)), card)
+}
+
+fn agent(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Agent {
     let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
     let pay = tool_fn(spec, |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("paid {args}"))) });
     let transfer = tool_fn(ToolSpec::new("transfer", "Hands over.", json!({"type": "object"})), |_: Value, _| async {
         let details = json!({"handoff": {"to": "another"}});
         Ok(CallResult { details, terminate: Terminate::Now, ..CallResult::ok("Go on.") })
     });
-    let agent = Agent::new(ScriptedModel::new(scripts)).tool(pay).tool(transfer).journal(journal.clone());
-    Handler::new(AgentDesk::new(agent), card)
+    Agent::new(ScriptedModel::new(scripts)).tool(pay).tool(transfer).journal(journal.clone())
 }
 
 fn pays(amount: u64) -> Script {
@@ -224,10 +227,7 @@ async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so
         send(&handler, go).await.expect("a task")["id"].take()
     };
     let (one, other) = (begin("one").await, begin("other").await);
-    let cancels = (0..16).map(|_| ask(&handler, "CancelTask", json!({"id": one})));
-    let told = join_all(cancels).await;
-    assert!(told.iter().all(|it| *it == told[0]), "{told:?}");
-    let told = told[0].clone().expect("it waits");
+    let told = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it waits");
     assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED");
     let again = ask(&handler, "CancelTask", json!({"id": one})).await.expect("it is cancelled already");
     assert_eq!(again["status"], told["status"]);
@@ -280,7 +280,7 @@ async fn task_goes_on_with_the_next_agent_when_the_conversation_is_handed_over()
     assert_eq!(told["history"][1]["parts"][0]["text"], "Ask another.");
 }
 
-/// A desk that knows how far its logs are, and counts the events that are read there.
+/// A desk that knows how far its logs are, counts the events that are read there, and where another caller stops each task first.
 struct Counted(AgentDesk, MemoryJournal, Arc<AtomicUsize>);
 
 #[async_trait]
@@ -299,8 +299,22 @@ impl Desk for Counted {
     }
 
     async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error> {
-        self.0.perform(session, wish).await
+        let is_first = wish != DeskWish::Stop;
+        self.0.perform(session, wish).await?;
+        is_first.then_some(()).ok_or_else(|| Error::new(ErrorKind::Stale, "no run waits"))
     }
+}
+
+#[tokio::test]
+async fn task_that_another_caller_cancels_at_the_same_time_is_told_as_it_is() {
+    let journal = MemoryJournal::default();
+    let desk = AgentDesk::new(agent(&journal, [pays(1)]));
+    let desk = Counted(desk, journal, Arc::default());
+    let handler = Handler::new(desk, &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"));
+    let go = message("m1", json!({"text": "Go."}), json!({"contextId": "c"}));
+    let task = send(&handler, go).await.expect("a task");
+    let told = ask(&handler, "CancelTask", json!({"id": task["id"]})).await.expect("it is cancelled");
+    assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED");
 }
 
 #[tokio::test]
