@@ -18,7 +18,8 @@ pub use handler::{Handler, Reply};
 pub use push::PushTargets;
 pub use task::Tasks;
 pub use wire::{
-    Artifact, Message, Part, PushAuthentication, PushConfig, Role, SendMessage, SendOptions, Task, TaskState, TaskStatus, Update,
+    Artifact, Message, Part, PushAuthentication, PushConfig, Role, SendMessage, SendOptions, Task, TaskState,
+    TaskStatus, Update,
 };
 
 /// The headers of an answer that is a stream.

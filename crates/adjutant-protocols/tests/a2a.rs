@@ -145,7 +145,11 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), on("GetTaskPushNotificationConfig"), -32003),
         (Some("1.0"), on("ListTaskPushNotificationConfigs"), -32003),
         (Some("1.0"), on("DeleteTaskPushNotificationConfig"), -32003),
-        (Some("1.0"), of(push::wanting(message("m", go.clone(), json!({})), json!({"url": "https://a.example"}))), -32003),
+        (
+            Some("1.0"),
+            of(push::wanting(message("m", go.clone(), json!({})), json!({"url": "https://a.example"}))),
+            -32003,
+        ),
     ];
     for (version, body, code) in table {
         let told = json_of(handler.handle(version, body.as_bytes()).await);
@@ -251,7 +255,8 @@ async fn text_approves_only_if_it_is_a_word_for_that_and_nothing_else() {
     for said in said {
         let journal = MemoryJournal::default();
         let handler = handler(&journal, [pays(1), Script::new().text("Done.")]);
-        let task = send(&handler, message("m1", json!({"text": "Go."}), json!({"contextId": "c"}))).await.expect("a task");
+        let task =
+            send(&handler, message("m1", json!({"text": "Go."}), json!({"contextId": "c"}))).await.expect("a task");
         let answer = message("m2", json!({"text": said}), json!({"taskId": task["id"]}));
         assert_eq!(text(&send(&handler, answer).await.expect("a task")), "Done.");
         let events = Agent::new(ScriptedModel::new([])).journal(journal).session("c".into());

@@ -264,7 +264,8 @@ impl Handler {
         let mut followed = WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun };
         if let Some((target, config)) = push {
             let task_id = followed.ended(true).await?.id;
-            self.push_to(PushConfig { task_id, ..config }, target, &followed.tasks, followed.at.unwrap_or_default()).await?;
+            self.push_to(PushConfig { task_id, ..config }, target, &followed.tasks, followed.at.unwrap_or_default())
+                .await?;
         }
         Ok(followed)
     }
@@ -356,7 +357,9 @@ impl Handler {
                 let found = pushes.of(&config.task_id).into_iter().find(|it| it["id"] == config.id);
                 found.ok_or_else(|| RpcRefusal::new(Code::TaskNotFound, "nothing is pushed under this `id`"))
             }
-            "ListTaskPushNotificationConfigs" => Ok(json!({"configs": pushes.of(&config.task_id), "nextPageToken": ""})),
+            "ListTaskPushNotificationConfigs" => {
+                Ok(json!({"configs": pushes.of(&config.task_id), "nextPageToken": ""}))
+            }
             _ => {
                 pushes.remove(&config);
                 Ok(json!({}))

@@ -83,7 +83,8 @@ impl Pushes {
     pub(super) fn target(&self, config: &PushConfig) -> Result<Target, RpcRefusal> {
         let refused = |why: &str| RpcRefusal::params(format!("nothing is pushed there: {why}"));
         let url = Url::parse(&config.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url.filter(|url| url.username().is_empty() && url.password().is_none() && config.url.len() <= MAX_URL);
+        let url =
+            url.filter(|url| url.username().is_empty() && url.password().is_none() && config.url.len() <= MAX_URL);
         let url = url.ok_or_else(|| refused("an address begins with https:// or http://, and holds no credentials"))?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -100,7 +101,8 @@ impl Pushes {
             headers.insert(name, value);
         }
         // A proxy of the environment would resolve the names.
-        let client = reach::builder().map(|it| it.no_proxy().timeout(TIMEOUT).dns_resolver(Arc::new(self.reach.clone())));
+        let client =
+            reach::builder().map(|it| it.no_proxy().timeout(TIMEOUT).dns_resolver(Arc::new(self.reach.clone())));
         let client = client.ok().and_then(|client| client.build().ok());
         let client = client.ok_or_else(|| RpcRefusal::new(Code::Internal, "there is no HTTP client"))?;
         Ok(Target { client, url, headers })

@@ -63,9 +63,12 @@ async fn until(heard: &mut UnboundedReceiver<(String, Value)>, state: &str) -> V
     let mut told = Vec::new();
     loop {
         let (head, body) = heard.recv().await.expect("more comes");
-        for line in
-            ["x-a2a-notification-token: t0ken", "authorization: bearer s3cret", "content-type: application/json", "post /hook?key=1 "]
-        {
+        for line in [
+            "x-a2a-notification-token: t0ken",
+            "authorization: bearer s3cret",
+            "content-type: application/json",
+            "post /hook?key=1 ",
+        ] {
             assert!(head.contains(line), "{head}");
         }
         let (name, update) = body.as_object().and_then(|body| body.iter().next()).expect("one");
@@ -110,7 +113,10 @@ async fn updates_are_pushed_in_order_until_the_task_is_over() {
 
     send(&handler, message("m2", json!({"text": "Yes"}), json!({"taskId": task["id"]}))).await.expect("a task");
     let told = until(&mut heard, "COMPLETED").await;
-    assert!(told.starts_with(&["statusUpdate WORKING".to_owned()]) && told.contains(&"artifactUpdate".to_owned()), "{told:?}");
+    assert!(
+        told.starts_with(&["statusUpdate WORKING".to_owned()]) && told.contains(&"artifactUpdate".to_owned()),
+        "{told:?}"
+    );
     assert!(heard.try_recv().is_err() && elsewhere.try_recv().is_err());
 }
 

@@ -78,7 +78,14 @@ pub(crate) struct Door {
 impl ServerOptions {
     /// Any port, a new token, 10 seconds of grace.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
-        Self { agent: agent.into(), description: None, pushes: None, port: 0, token: None, grace: Duration::from_secs(10) }
+        Self {
+            agent: agent.into(),
+            description: None,
+            pushes: None,
+            port: 0,
+            token: None,
+            grace: Duration::from_secs(10),
+        }
     }
 
     /// Sets the port that is asked for first.

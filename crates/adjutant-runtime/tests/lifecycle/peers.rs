@@ -443,13 +443,17 @@ async fn updates_are_pushed_over_a2a_where_the_manifest_says_so() {
     let tokens = Tokens::default();
     let (_folder, _home, backend) = there(&tokens);
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
-    for (name, hosts, pushes, code) in
-        [("quiet", Value::Null, false, -32003), ("open", json!([]), true, -32602), ("near", json!(["127.0.0.1"]), true, -32001)]
-    {
+    for (name, hosts, pushes, code) in [
+        ("quiet", Value::Null, false, -32003),
+        ("open", json!([]), true, -32602),
+        ("near", json!(["127.0.0.1"]), true, -32001),
+    ] {
         let it = started(&*backend, agent(name, peer("x"), json!({"a2a_push": hosts}))).await;
         let url = robert(&it, &tokens)[0]["a2a"].as_str().expect("a text").to_owned();
         let token = tokens.lock().expect("not poisoned").clone().expect("it has one");
-        let text = async |asked: reqwest::RequestBuilder| asked.send().await.expect("it answers").text().await.expect("it ends");
+        let text = async |asked: reqwest::RequestBuilder| {
+            asked.send().await.expect("it answers").text().await.expect("it ends")
+        };
         let card = text(client.get(format!("{url}/.well-known/agent-card.json"))).await;
         assert!(card.contains(&format!("\"pushNotifications\":{pushes}")), "{card}");
         let config = json!({"taskId": "1.none", "url": "http://127.0.0.1:9/"});
