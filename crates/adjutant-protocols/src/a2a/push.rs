@@ -162,7 +162,7 @@ impl Pushes {
 impl Target {
     /// Sends updates one after the other; what is said while one is on its way goes together.
     async fn follow(&self, updates: impl Stream<Item = Result<Vec<Update>, RpcRefusal>>) -> Result<(), String> {
-        let mut updates = pin!(updates);
+        let mut updates = pin!(updates.fuse());
         while let Some(next) = updates.next().await {
             let mut all = Vec::new();
             next.map_err(|error| error.to_string())?.into_iter().for_each(|update| join(&mut all, update));
