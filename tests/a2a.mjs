@@ -1,5 +1,6 @@
 // The agents of `protocols` over A2A, asked by the official client. `cargo xtask protocols` runs it:
 // node a2a.mjs <folder of node_modules> <what is served, as JSON>. Exit code 1 if the client, or what it hears, is not as it must be.
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -7,7 +8,7 @@ const [packages, told] = process.argv.slice(2);
 const { url, a2a: cases } = JSON.parse(told);
 const require = createRequire(pathToFileURL(`${packages}/x.js`));
 const { ClientFactory } = require("@a2a-js/sdk/client");
-const { Role, TaskState, taskStateToJSON } = require("@a2a-js/sdk");
+const { Role, StreamResponse, TaskState, taskStateToJSON } = require("@a2a-js/sdk");
 const errors = require("@a2a-js/sdk/errors");
 const MOST = 5;
 
@@ -22,8 +23,8 @@ const part = ({ text, data }) => ({ content: text === undefined ? { $case: "data
 let count = 0;
 const message = (parts, of) => ({ messageId: `m${++count}`, role: Role.ROLE_USER, parts: parts.map(part), metadata: undefined,
   contextId: of?.contextId ?? "", taskId: of?.id ?? "", extensions: [], referenceTaskIds: [] });
-const request = (message, returnImmediately = false) => ({ tenant: "", message, metadata: undefined,
-  configuration: { acceptedOutputModes: ["text/plain"], taskPushNotificationConfig: undefined, returnImmediately } });
+const request = (message, returnImmediately = false, taskPushNotificationConfig = undefined) => ({ tenant: "", message, metadata: undefined,
+  configuration: { acceptedOutputModes: ["text/plain"], taskPushNotificationConfig, returnImmediately } });
 const text = (parts) => parts.map(({ content }) => content?.$case === "text" ? content.value : "").join("");
 const said = (task) => text(task.artifacts.find((it) => it.artifactId === "answer")?.parts ?? []);
 
@@ -46,6 +47,38 @@ async function followed(stream, heard = () => {}) {
   return task;
 }
 
+/** What is pushed, by task. */
+const pushed = new Map();
+let came = () => {};
+const hook = createServer(async (asked, answer) => {
+  let body = "";
+  for await (const chunk of asked) body += chunk;
+  const { authorization, "x-a2a-notification-token": token } = asked.headers;
+  if (authorization !== "Bearer s3cret" || token !== "t0ken") return answer.writeHead(403).end();
+  const update = JSON.parse(body);
+  const { id, taskId } = Object.values(update)[0];
+  pushed.set(taskId ?? id, [...(pushed.get(taskId ?? id) ?? []), update]);
+  answer.writeHead(204).end();
+  came();
+});
+await new Promise((listens) => hook.listen(0, "127.0.0.1", listens));
+const pushTo = (id, taskId) => ({ tenant: "", id, taskId, url: `http://127.0.0.1:${hook.address().port}/`, token: "t0ken",
+  authentication: { scheme: "Bearer", credentials: "s3cret" } });
+
+/** A task as it was pushed, once it is in this state. */
+async function pushedUntil(id, state) {
+  for (;;) {
+    const more = new Promise((comes, fails) => {
+      came = comes;
+      setTimeout(fails, 30_000, new Error("it is not pushed")).unref();
+    });
+    more.catch(() => {});
+    const task = await followed((async function* () { yield* (pushed.get(id) ?? []).map((it) => StreamResponse.fromJSON(it)); })());
+    if (task?.status.state === state) return task;
+    await more;
+  }
+}
+
 /** What somebody answers: the second approval is refused, the first one with other arguments. */
 const answer = ({ kind }, at) => {
   if (kind === "question") return "Ada";
@@ -58,7 +91,7 @@ async function judge(name) {
   const first = message([{ text: "Go." }]);
   const stops = name === "cancel in mid-stream";
   let asked = 0, updates = 0, isStopped = false;
-  let task = await followed(client.sendMessageStream(request(first)), async ({ $case }, { id }) => {
+  let task = await followed(client.sendMessageStream(request(first, false, pushTo("", ""))), async ({ $case }, { id }) => {
     updates++;
     if (stops && $case === "artifactUpdate" && !isStopped) {
       isStopped = true;
@@ -90,6 +123,12 @@ async function judge(name) {
   const stored = await client.getTask({ tenant: "", id, historyLength: undefined });
   check(said(stored) === said(task), `the log says ${said(stored)}, the stream ${said(task)}`);
   check(stored.status.state === task.status.state, "the log says another state");
+  check(said(await pushedUntil(id, task.status.state)) === said(task), "what is pushed says something else");
+  check((await client.createTaskPushNotificationConfig(pushTo("other", id))).id === "other", "it has another id");
+  const other = { tenant: "", taskId: id, id: "other" };
+  check((await client.getTaskPushNotificationConfig(other)).url === pushTo().url, "it is pushed elsewhere");
+  await client.deleteTaskPushNotificationConfig(other);
+  await refused(client.getTaskPushNotificationConfig(other), "TaskNotFoundError");
   check(stored.history[0].messageId === first.messageId && text(stored.history[0].parts) === "Go.", "the prompt is not there");
   check((await client.getTask({ tenant: "", id, historyLength: 0 })).history.length === 0, "history that nobody wants");
   check((await client.sendMessage(request(first))).id === id, "a message that comes twice is two tasks");

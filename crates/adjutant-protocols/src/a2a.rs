@@ -5,16 +5,22 @@
 mod card;
 mod desk;
 mod handler;
+mod push;
 mod read;
 mod refusal;
 mod task;
+mod watch;
 mod wire;
 
 pub use card::{AgentCard, HEARS_ONCE, Skill};
 pub use desk::{AgentDesk, Desk, DeskWish, Events, Until};
 pub use handler::{Handler, Reply};
+pub use push::PushTargets;
 pub use task::Tasks;
-pub use wire::{Artifact, Message, Part, Role, SendMessage, SendOptions, Task, TaskState, TaskStatus, Update};
+pub use wire::{
+    Artifact, Message, Part, PushAuthentication, PushConfig, Role, SendMessage, SendOptions, Task, TaskState,
+    TaskStatus, Update,
+};
 
 /// The headers of an answer that is a stream.
 pub const HEADERS: [(&str, &str); 2] = [("content-type", "text/event-stream"), ("cache-control", "no-store")];

@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::error::Error;
 
 /// A pause as a page names it: with the digest of what is shown, so that its answer counts for that alone.
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn name(pause: &Pause) -> String {
     format!("{}:{}", pause.digest(), pause.id)
 }
 
 /// The pause of this name, as it was shown.
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Pause, Error> {
     let parts = name.split_once(':').and_then(|(digest, id)| Some((digest.parse::<Digest>().ok()?, id)));
     let (digest, id) = parts.ok_or_else(|| Error::invalid("what is answered has no name that was given out"))?;
@@ -99,7 +99,7 @@ pub(crate) fn call(thread: &ThreadId, root: &ThreadId, call: CallId) -> String {
 }
 
 /// The word for what a pause asks.
-#[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
+#[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn kind(pause: &Pause) -> Value {
     serde_json::to_value(pause.ask.kind).unwrap_or_default()
 }

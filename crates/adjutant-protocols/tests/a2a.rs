@@ -1,14 +1,17 @@
 //! An agent that callers ask over A2A: what each method answers, and what is done once.
 
+#[path = "a2a/push.rs"]
+mod push;
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use adjutant_agent::{Agent, Continue, Journal, MemoryJournal, Seq};
-use adjutant_llm::{CallResult, Script, ScriptedModel, Terminate};
+use adjutant_agent::{Agent, Continue, EventKind, Journal, MemoryJournal, Seq};
+use adjutant_llm::{CallResult, Script, ScriptedModel, Status, Terminate};
 use adjutant_protocols::{
-    Error,
+    Error, ErrorKind,
     a2a::{AgentCard, AgentDesk, Desk, DeskWish, Events, Handler, Reply, Until},
 };
 use adjutant_tool::{Approval, CallContext, ToolSpec, tool_fn};
@@ -18,14 +21,21 @@ use serde_json::{Value, json};
 
 /// An agent that pays if it may, in the sessions of a journal; its model answers with these, one after the other.
 fn handler(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
+    handler_of(&AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"), journal, scripts)
+}
+
+fn handler_of(card: &AgentCard, journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Handler {
+    Handler::new(AgentDesk::new(agent(journal, scripts)), card)
+}
+
+fn agent(journal: &MemoryJournal, scripts: impl IntoIterator<Item = Script>) -> Agent {
     let spec = ToolSpec { approval: Approval::Always, ..ToolSpec::new("pay", "Pays.", json!({"type": "object"})) };
     let pay = tool_fn(spec, |args: Value, _: CallContext| async move { Ok(CallResult::ok(format!("paid {args}"))) });
     let transfer = tool_fn(ToolSpec::new("transfer", "Hands over.", json!({"type": "object"})), |_: Value, _| async {
         let details = json!({"handoff": {"to": "another"}});
         Ok(CallResult { details, terminate: Terminate::Now, ..CallResult::ok("Go on.") })
     });
-    let agent = Agent::new(ScriptedModel::new(scripts)).tool(pay).tool(transfer).journal(journal.clone());
-    Handler::new(AgentDesk::new(agent), &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"))
+    Agent::new(ScriptedModel::new(scripts)).tool(pay).tool(transfer).journal(journal.clone())
 }
 
 fn pays(amount: u64) -> Script {
@@ -132,6 +142,14 @@ async fn request_is_refused_with_its_code_when_it_cannot_be_meant() {
         (Some("1.0"), on("ListTasks"), -32004),
         (Some("1.0"), on("GetExtendedAgentCard"), -32004),
         (Some("1.0"), on("CreateTaskPushNotificationConfig"), -32003),
+        (Some("1.0"), on("GetTaskPushNotificationConfig"), -32003),
+        (Some("1.0"), on("ListTaskPushNotificationConfigs"), -32003),
+        (Some("1.0"), on("DeleteTaskPushNotificationConfig"), -32003),
+        (
+            Some("1.0"),
+            of(push::wanting(message("m", go.clone(), json!({})), json!({"url": "https://a.example"}))),
+            -32003,
+        ),
     ];
     for (version, body, code) in table {
         let told = json_of(handler.handle(version, body.as_bytes()).await);
@@ -173,7 +191,7 @@ async fn answer_counts_for_what_it_answers_when_it_comes_again_and_the_agent_beg
     let (first, of) = (parts[1]["data"]["pause"].clone(), json!({"taskId": id}));
 
     let later = handler(&journal, [pays(2), Script::new().text("Done.")]);
-    let yes = message("m2", json!({"text": "Yes."}), of.clone());
+    let yes = message("m2", json!({"text": " Yes\n"}), of.clone());
     for _ in 0..2 {
         // Sent again it approves nothing else, though something else waits.
         task = send(&later, yes.clone()).await.expect("a task");
@@ -231,6 +249,28 @@ async fn task_that_waits_is_cancelled_denied_or_followed_when_its_caller_says_so
 }
 
 #[tokio::test]
+async fn text_approves_only_if_it_is_a_word_for_that_and_nothing_else() {
+    let said = ["yes", " OK ", "Approved", "ok!", "yes.", "approve.", "yes please", "no", "No!"];
+    let mut paid = Vec::new();
+    for said in said {
+        let journal = MemoryJournal::default();
+        let handler = handler(&journal, [pays(1), Script::new().text("Done.")]);
+        let task =
+            send(&handler, message("m1", json!({"text": "Go."}), json!({"contextId": "c"}))).await.expect("a task");
+        let answer = message("m2", json!({"text": said}), json!({"taskId": task["id"]}));
+        assert_eq!(text(&send(&handler, answer).await.expect("a task")), "Done.");
+        let events = Agent::new(ScriptedModel::new([])).journal(journal).session("c".into());
+        let events = events.log().events_after(Seq(0)).map(|event| event.expect("it is there").kind);
+        let finished = events.filter_map(async |kind| match kind {
+            EventKind::ToolFinished { result, .. } => Some(result.status == Status::Ok),
+            _ => None,
+        });
+        paid.push(finished.collect::<Vec<_>>().await == [true]);
+    }
+    assert_eq!(paid, [true, true, true, false, false, false, false, false, false]);
+}
+
+#[tokio::test]
 async fn task_goes_on_with_the_next_agent_when_the_conversation_is_handed_over() {
     let journal = MemoryJournal::default();
     let handler = handler(&journal, [Script::new().text("Ask another.").call("transfer", json!({}))]);
@@ -245,7 +285,7 @@ async fn task_goes_on_with_the_next_agent_when_the_conversation_is_handed_over()
     assert_eq!(told["history"][1]["parts"][0]["text"], "Ask another.");
 }
 
-/// A desk that knows how far its logs are, and counts the events that are read there.
+/// A desk that knows how far its logs are, counts the events that are read there, and where another caller stops each task first.
 struct Counted(AgentDesk, MemoryJournal, Arc<AtomicUsize>);
 
 #[async_trait]
@@ -264,8 +304,22 @@ impl Desk for Counted {
     }
 
     async fn perform(&self, session: &str, wish: DeskWish) -> Result<(), Error> {
-        self.0.perform(session, wish).await
+        let is_first = wish != DeskWish::Stop;
+        self.0.perform(session, wish).await?;
+        is_first.then_some(()).ok_or_else(|| Error::new(ErrorKind::Stale, "no run waits"))
     }
+}
+
+#[tokio::test]
+async fn task_that_another_caller_cancels_at_the_same_time_is_told_as_it_is() {
+    let journal = MemoryJournal::default();
+    let desk = AgentDesk::new(agent(&journal, [pays(1)]));
+    let desk = Counted(desk, journal, Arc::default());
+    let handler = Handler::new(desk, &AgentCard::new("payer", "Pays.", "http://127.0.0.1/a2a"));
+    let go = message("m1", json!({"text": "Go."}), json!({"contextId": "c"}));
+    let task = send(&handler, go).await.expect("a task");
+    let told = ask(&handler, "CancelTask", json!({"id": task["id"]})).await.expect("it is cancelled");
+    assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED");
 }
 
 #[tokio::test]

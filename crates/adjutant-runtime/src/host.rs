@@ -6,6 +6,7 @@ mod signals;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+use adjutant_protocols::a2a::PushTargets;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
@@ -139,6 +140,11 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
         prompter.go_on(workspace, engine.resolved().manifest.on_restart)?;
         let mut serves = ServerOptions::new(agent).port(port).grace(options.grace);
         serves.description = Some(Arc::clone(&engine.resolved().manifest.description)).filter(|it| !it.is_empty());
+        serves.pushes = engine.resolved().manifest.a2a_push.as_ref().map(|hosts| {
+            let mut targets = PushTargets::default();
+            targets.private_hosts.clone_from(hosts);
+            targets
+        });
         let server = Server::bind(prompter, serves).await?;
         let (address, token) = (server.address(), server.token().to_owned());
         let file = HostFile { pid: std::process::id(), start, address, token };

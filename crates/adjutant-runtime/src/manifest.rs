@@ -104,6 +104,9 @@ pub struct Manifest {
     /// Folders of skills, each with a `SKILL.md`, or folders of such folders. An agent has those that its `skills` name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill_folders: Vec<PathBuf>,
+    /// Updates of tasks are pushed where callers that speak A2A want them: to public hosts, and to these. Without it, nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a2a_push: Option<Vec<String>>,
     /// Files that are laid into the working folder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataSpec>,

@@ -119,8 +119,11 @@ fn over_a2a(routes: Router<Agents>, url: &str, case: &str) -> Router<Agents> {
     let Some(agent) = sequences::agent(case) else { return routes };
     let below = format!("/a2a/{}", case.replace(' ', "%20"));
     let desk = a2a::AgentDesk::new(agent.journal(MemoryJournal::default()));
-    let handler =
-        a2a::Handler::new(desk, &a2a::AgentCard::new(case, "Does as its case says.", format!("{url}{below}")));
+    let mut card = a2a::AgentCard::new(case, "Does as its case says.", format!("{url}{below}"));
+    let mut targets = a2a::PushTargets::default();
+    targets.private_hosts = vec!["127.0.0.1".to_owned()];
+    card.pushes = Some(targets);
+    let handler = a2a::Handler::new(desk, &card);
     let card = handler.card().clone();
     let asked = async move |headers: HeaderMap, body: Bytes| {
         let version = headers.get("a2a-version").and_then(|version| version.to_str().ok());

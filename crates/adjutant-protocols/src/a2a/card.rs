@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::push::PushTargets;
+
 /// The extension of agents that hear a message once, however often it is sent with the same id.
 ///
 /// Its name says where it is described.
@@ -12,7 +14,7 @@ pub const HEARS_ONCE: &str =
 
 /// The description of an agent: what it is for, where it is reached, what it can do.
 ///
-/// It says that the agent streams, takes and gives text, and does not push updates.
+/// It says that the agent streams, takes and gives text, and pushes updates if it does.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AgentCard {
@@ -28,6 +30,8 @@ pub struct AgentCard {
     pub wants_token: bool,
     /// The things that it can do; its purpose without any.
     pub skills: Vec<Skill>,
+    /// The hosts that updates of tasks are pushed to; nothing is pushed without it.
+    pub pushes: Option<PushTargets>,
 }
 
 /// Something that an agent can do.
@@ -47,7 +51,7 @@ impl AgentCard {
     /// Of version 1, for callers without a token.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, url: impl Into<Arc<str>>) -> Self {
         let (name, description, url) = (name.into(), description.into(), url.into());
-        Self { name, description, url, version: "1".into(), wants_token: false, skills: Vec::new() }
+        Self { name, description, url, version: "1".into(), wants_token: false, skills: Vec::new(), pushes: None }
     }
 
     /// The card as JSON.
@@ -69,7 +73,7 @@ impl AgentCard {
             "supportedInterfaces": [{"url": self.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
             "version": self.version,
             "capabilities": {
-                "streaming": true, "pushNotifications": false, "extendedAgentCard": false,
+                "streaming": true, "pushNotifications": self.pushes.is_some(), "extendedAgentCard": false,
                 "extensions": [{"uri": HEARS_ONCE, "description": "A message is heard once.", "required": false}],
             },
             "defaultInputModes": ["text/plain", "application/json", "image/*", "audio/*", "application/pdf"],

@@ -17,17 +17,18 @@ use serde_json::{Value, json};
 
 use super::{
     card::AgentCard,
-    desk::{Desk, DeskWish, Events, Until},
+    desk::{Desk, DeskWish, Until},
+    push::{Pushes, Target},
     read,
     refusal::{Code, RpcRefusal},
     task::{Tasks, context_of},
-    wire::{OfTask, Part, Role, SendMessage, Task, TaskState, Update},
+    watch::WatchedTask,
+    wire::{OfTask, Part, PushConfig, Role, SendMessage, Task, TaskState},
 };
+use crate::ErrorKind;
 
 /// The version of the protocol that is spoken here.
 const VERSION: &str = "1.0";
-/// The time between two looks at a task that waits for somebody.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The number of conversations in which something can be begun at a time.
@@ -37,14 +38,18 @@ const KEPT: usize = 64;
 /// The number of tasks of a page, unless another is asked for, and the largest.
 const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 100;
+/// The number of times that a task is stopped, where several callers cancel it at once or it waits before it stops.
+const STOPS: u32 = 4;
 
 /// An agent for callers that speak A2A over JSON-RPC. Cheap to clone.
 #[derive(Clone)]
 pub struct Handler(Arc<Served>);
 
 struct Served {
-    desk: Box<dyn Desk>,
+    desk: Arc<dyn Desk>,
     card: Value,
+    /// None where nothing is pushed.
+    pushes: Option<Pushes>,
     /// One for each conversation, or some: what a message begins is begun before the next message is looked at.
     locks: Vec<Mutex<()>>,
     hasher: std::hash::RandomState,
@@ -62,25 +67,14 @@ pub enum Reply {
     Stream(Pin<Box<dyn Stream<Item = String> + Send>>),
 }
 
-/// A task that somebody follows.
-struct WatchedTask {
-    tasks: Tasks,
-    events: Events,
-    /// The message that began it, or went on with it.
-    message: Option<String>,
-    /// Its place among the tasks, once it is there.
-    at: Option<usize>,
-    /// True once it has begun, or gone on.
-    is_begun: bool,
-}
-
 impl Handler {
     /// An agent whose tasks are performed there.
     pub fn new(desk: impl Desk, card: &AgentCard) -> Self {
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
         Self(Arc::new(Served {
-            desk: Box::new(desk),
+            desk: Arc::new(desk),
             card: card.value(),
+            pushes: card.pushes.as_ref().map(Pushes::new),
             locks,
             hasher: Default::default(),
             kept: Default::default(),
@@ -125,7 +119,7 @@ impl Handler {
             }
             "SendStreamingMessage" => {
                 let followed = self.send(read(params)?).await?;
-                return Ok(self.stream(followed, id, false));
+                return Ok(self.stream(followed, id, |_| false));
             }
             "GetTask" => {
                 let asked: OfTask = read(params)?;
@@ -157,12 +151,12 @@ impl Handler {
                 let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
                 let tasks = Arc::unwrap_or_clone(tasks);
                 let followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
-                return Ok(self.stream(followed, id, true));
+                return Ok(self.stream(followed, id, TaskState::waits));
             }
             "CreateTaskPushNotificationConfig"
             | "GetTaskPushNotificationConfig"
             | "ListTaskPushNotificationConfigs"
-            | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
+            | "DeleteTaskPushNotificationConfig" => self.push(method, params).await?,
             "GetExtendedAgentCard" => {
                 return Err(RpcRefusal::new(Code::UnsupportedOperation, "there is no extended agent card"));
             }
@@ -219,9 +213,15 @@ impl Handler {
         if !message.parts.iter().all(Part::is_one) {
             return Err(RpcRefusal::params("a part is one of `text`, `raw`, `url` and `data`"));
         }
-        if configuration.task_push_notification_config.is_some() {
-            return Err(no_push());
-        }
+        let push = match configuration.task_push_notification_config {
+            Some(config) => {
+                let config = PushConfig { task_id: message.task_id.clone(), ..config };
+                let pushes = self.pushes()?;
+                pushes.room(&config)?;
+                Some((pushes.target(&config)?, config))
+            }
+            None => None,
+        };
         let modes = &configuration.accepted_output_modes;
         if !modes.is_empty() && !modes.iter().any(|mode| ["text/plain", "text/*", "*/*"].contains(&&**mode)) {
             return Err(RpcRefusal::new(Code::ContentTypeNotSupported, "the answer is text/plain"));
@@ -261,7 +261,13 @@ impl Handler {
         }
         let events = self.0.desk.events(&context, tasks.at(), Until::End).await?;
         let tasks = Arc::unwrap_or_clone(tasks);
-        Ok(WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun })
+        let mut followed = WatchedTask { tasks, events, message: Some(message.message_id), at, is_begun };
+        if let Some((target, config)) = push {
+            let task_id = followed.ended(true).await?.id;
+            self.push_to(PushConfig { task_id, ..config }, target, &followed.tasks, followed.at.unwrap_or_default())
+                .await?;
+        }
+        Ok(followed)
     }
 
     async fn cancel(&self, id: &str) -> Result<Task, RpcRefusal> {
@@ -273,18 +279,23 @@ impl Handler {
         if kept.task.status.state.is_over() {
             return Err(RpcRefusal::new(Code::TaskNotCancelable, "the task is over"));
         }
-        self.0.desk.perform(tasks.context(), DeskWish::Stop).await?;
-        let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
-        let tasks = Arc::unwrap_or_clone(tasks);
+        let (tasks, events) = (Arc::unwrap_or_clone(tasks), Box::pin(stream::empty()));
         let mut followed = WatchedTask { tasks, events, message: None, at: Some(at), is_begun: true };
-        let mut task = followed.ended(false).await?;
-        if task.status.state.waits() {
-            // It began to wait before it could stop.
-            self.0.desk.perform(followed.tasks.context(), DeskWish::Stop).await?;
+        let mut tries = STOPS;
+        loop {
+            let stopped = self.0.desk.perform(followed.tasks.context(), DeskWish::Stop).await;
             followed.events = self.0.desk.events(followed.tasks.context(), followed.tasks.at(), Until::End).await?;
-            task = followed.ended(false).await?;
+            let task = followed.ended(false).await?;
+            tries -= 1;
+            match stopped {
+                _ if task.status.state.is_over() => return Ok(task),
+                Err(error) if error.kind() != ErrorKind::Stale || tries == 0 => return Err(error.into()),
+                // Another caller stops it, or it began to wait before it could stop.
+                Err(_) => {}
+                Ok(()) if task.status.state.waits() && tries > 0 => {}
+                Ok(()) => return Ok(task),
+            }
         }
-        Ok(task)
     }
 
     /// A page of the tasks of a conversation, the newest first.
@@ -320,39 +331,10 @@ impl Handler {
         Ok(json!({"tasks": page, "nextPageToken": next, "pageSize": size, "totalSize": all.len()}))
     }
 
-    /// A task and its changes as server-sent events; `is_patient` goes on when it waits for somebody.
-    fn stream(&self, followed: WatchedTask, id: &Value, is_patient: bool) -> Reply {
-        let (handler, id) = (self.clone(), id.clone());
-        let updates = stream::unfold(Some((followed, false)), move |state| {
-            let handler = handler.clone();
-            async move {
-                let (mut followed, is_shown) = state?;
-                loop {
-                    if let (false, Some(task)) = (is_shown, followed.begun()) {
-                        let is_over = task.status.state.is_over();
-                        let first = vec![Update::Task(task.clone())];
-                        return Some((Ok(first), (!is_over).then_some((followed, true))));
-                    }
-                    match followed.next().await {
-                        Some(Ok(updates)) if is_shown && !updates.is_empty() => {
-                            return Some((Ok(updates), Some((followed, true))));
-                        }
-                        Some(Ok(_)) => {}
-                        Some(Err(error)) => return Some((Err(error), None)),
-                        None if is_patient && followed.waits() => {
-                            tokio::time::sleep(LOOK_EVERY).await;
-                            let (context, at) = (followed.tasks.context(), followed.tasks.at());
-                            match handler.0.desk.events(context, at, Until::End).await {
-                                Ok(events) => followed.events = events,
-                                Err(error) => return Some((Err(error.into()), None)),
-                            }
-                        }
-                        None => return None,
-                    }
-                }
-            }
-        });
-        let frames = updates.map(move |updates| match updates {
+    /// A task and its changes as server-sent events; it goes on in these states though no run is at work.
+    fn stream(&self, followed: WatchedTask, id: &Value, goes_on: fn(TaskState) -> bool) -> Reply {
+        let id = id.clone();
+        let frames = followed.updates(Arc::clone(&self.0.desk), goes_on).map(move |updates| match updates {
             Ok(updates) => {
                 updates.iter().map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update}))).collect()
             }
@@ -360,46 +342,41 @@ impl Handler {
         });
         Reply::Stream(Box::pin(alive(frames)))
     }
-}
 
-impl WatchedTask {
-    /// The task, once it has begun or gone on.
-    fn begun(&self) -> Option<&Task> {
-        self.tasks.find(self.at?).map(|kept| &kept.task).filter(|_| self.is_begun)
+    /// Makes, shows or takes back addresses to which the updates of a task are pushed.
+    async fn push(&self, method: &str, params: Value) -> Result<Value, RpcRefusal> {
+        let pushes = self.pushes()?;
+        let config = PushConfig::read(params)?;
+        let (tasks, at) = self.found(&config.task_id).await?;
+        match method {
+            "CreateTaskPushNotificationConfig" => {
+                let target = pushes.target(&config)?;
+                self.push_to(config, target, &tasks, at).await
+            }
+            "GetTaskPushNotificationConfig" => {
+                let found = pushes.of(&config.task_id).into_iter().find(|it| it["id"] == config.id);
+                found.ok_or_else(|| RpcRefusal::new(Code::TaskNotFound, "nothing is pushed under this `id`"))
+            }
+            "ListTaskPushNotificationConfigs" => {
+                Ok(json!({"configs": pushes.of(&config.task_id), "nextPageToken": ""}))
+            }
+            _ => {
+                pushes.remove(&config);
+                Ok(json!({}))
+            }
+        }
     }
 
-    fn waits(&self) -> bool {
-        self.begun().is_some_and(|task| task.status.state.waits())
+    /// Pushes a task as it stands, and then its updates until it is over.
+    async fn push_to(&self, config: PushConfig, to: Target, tasks: &Tasks, at: usize) -> Result<Value, RpcRefusal> {
+        let events = self.0.desk.events(tasks.context(), tasks.at(), Until::End).await?;
+        let followed = WatchedTask { tasks: tasks.clone(), events, message: None, at: Some(at), is_begun: true };
+        self.pushes()?.keep(config, to, followed.updates(Arc::clone(&self.0.desk), |state| !state.is_over()))
     }
 
-    /// What the next event changes; `None` when the run has ended or waits.
-    async fn next(&mut self) -> Option<Result<Vec<Update>, RpcRefusal>> {
-        if self.begun().is_some_and(|task| task.status.state.is_over()) {
-            return None;
-        }
-        let event = match self.events.next().await? {
-            Ok(event) => event,
-            Err(error) => return Some(Err(error.into())),
-        };
-        let updates = self.tasks.tell(&event);
-        if self.at.is_none() {
-            self.at = self.message.as_ref().and_then(|message| self.tasks.seen(message));
-        }
-        let stands = self.at.and_then(|at| self.tasks.find(at)).map(|kept| kept.task.status.state);
-        self.is_begun |= stands.is_some_and(|state| !state.waits());
-        Some(Ok(updates))
-    }
-
-    /// The task when its run has ended or waits, or as soon as it has begun.
-    async fn ended(&mut self, at_once: bool) -> Result<Task, RpcRefusal> {
-        while !(at_once && self.begun().is_some()) {
-            match self.next().await {
-                Some(updates) => updates?,
-                None => break,
-            };
-        }
-        let lost = || RpcRefusal::new(Code::Internal, "the run ended without a trace");
-        self.begun().cloned().ok_or_else(lost)
+    fn pushes(&self) -> Result<&Pushes, RpcRefusal> {
+        let why = "updates are not pushed: SubscribeToTask streams them";
+        self.0.pushes.as_ref().ok_or_else(|| RpcRefusal::new(Code::PushNotificationNotSupported, why))
     }
 }
 
@@ -441,10 +418,6 @@ fn shown(mut task: Task, history: Option<u32>) -> Task {
     let many = task.history.len().saturating_sub(history.map_or(usize::MAX, |many| many as usize));
     task.history.drain(..many);
     task
-}
-
-fn no_push() -> RpcRefusal {
-    RpcRefusal::new(Code::PushNotificationNotSupported, "updates are not pushed: SubscribeToTask streams them")
 }
 
 fn framed(data: &Value) -> String {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{answer, file};
 
-/// The words that approve and deny, where a text answers; any other text denies, and is the reason.
+/// The words that approve and deny, where a text is nothing else; any other text denies, and is the reason.
 const YES: [&str; 4] = ["approve", "approved", "yes", "ok"];
 const NO: [&str; 4] = ["deny", "denied", "no", "decline"];
 
@@ -85,7 +85,7 @@ fn given(pause: &Pause, payload: &Value) -> Result<Answered, RpcRefusal> {
 }
 
 fn text(pause: &Pause, said: &str) -> Result<Answered, RpcRefusal> {
-    let word = said.trim_end_matches(['.', '!']).to_lowercase();
+    let word = said.to_lowercase();
     match pause.ask.kind {
         AskKind::Approval | AskKind::Authorisation if YES.contains(&&*word) => Ok(pause.approve()),
         AskKind::Approval | AskKind::Authorisation if NO.contains(&&*word) => Ok(pause.deny("the caller said no")),

@@ -2,6 +2,8 @@
 //!
 //! Source: A2A 1.0.1, sections 5.4 and 9.5.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
@@ -51,6 +53,12 @@ impl RpcRefusal {
             error["data"] = json!([{"@type": info, "reason": reason, "domain": "a2a-protocol.org"}]);
         }
         json!({"jsonrpc": "2.0", "id": id, "error": error})
+    }
+}
+
+impl fmt::Display for RpcRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -2,8 +2,12 @@
 //!
 //! Source: `specification/a2a.proto` of A2A 1.0.1 in its JSON form (2026-08).
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::{Value, json};
+
+use super::refusal::RpcRefusal;
 
 /// A unit of work: a run of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -203,9 +207,42 @@ pub struct SendOptions {
     /// True if the task is answered with as soon as it is begun.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub return_immediately: bool,
-    /// The address that updates are sent to; refused.
+    /// The address that updates are pushed to as well.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "pushed")]
+    pub task_push_notification_config: Option<PushConfig>,
+}
+
+/// An address that the updates of a task are pushed to.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct PushConfig {
+    /// Its id in the task; that of the task without it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The task; not with a message, which says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub task_id: String,
+    /// The address.
+    pub url: String,
+    /// A secret of the caller by which it knows what is pushed to it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub token: String,
+    /// The credentials that the address wants.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_push_notification_config: Option<Value>,
+    pub authentication: Option<PushAuthentication>,
+}
+
+/// The credentials that an address wants of whoever pushes to it.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PushAuthentication {
+    /// The scheme of HTTP: `Bearer`, `Basic`.
+    pub scheme: String,
+    /// What stands behind it in the header; the header is not sent without.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub credentials: String,
 }
 
 /// A request about tasks: each method reads its own part.
@@ -220,6 +257,34 @@ pub(super) struct OfTask {
     pub(super) page_token: String,
     pub(super) status_timestamp_after: String,
     pub(super) include_artifacts: bool,
+}
+
+impl PushConfig {
+    pub(super) fn read(params: Value) -> Result<Self, RpcRefusal> {
+        pushed(params).map(Option::unwrap_or_default).map_err(|error| RpcRefusal::params(format!("params: {error}")))
+    }
+
+    /// All but its secrets.
+    pub(super) fn shown(&self) -> Value {
+        let mut shown = json!({"id": self.id, "taskId": self.task_id, "url": self.url});
+        if let Some(authentication) = &self.authentication {
+            shown["authentication"] = json!({"scheme": authentication.scheme});
+        }
+        shown
+    }
+}
+
+impl fmt::Debug for PushConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address may be a secret by itself.
+        f.debug_struct("PushConfig").field("id", &self.id).field("task_id", &self.task_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PushAuthentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushAuthentication").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
 }
 
 impl TaskState {
@@ -269,4 +334,10 @@ impl Part {
 /// `null` is JSON like any.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
+}
+
+/// Its error holds nothing of what was given.
+fn pushed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PushConfig>, D::Error> {
+    let told = "a push notification config has texts as `url` and `token`, and an `authentication` of `scheme` and `credentials`";
+    serde_json::from_value(Value::deserialize(from)?).map_err(|_| D::Error::custom(told))
 }

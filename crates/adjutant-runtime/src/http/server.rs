@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_protocols::a2a::{AgentCard, Handler};
+use adjutant_protocols::a2a::{AgentCard, Handler, PushTargets};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -51,6 +51,8 @@ pub struct ServerOptions {
     pub agent: Arc<str>,
     /// The purpose of the agent, as callers are told that speak A2A; its name without one.
     pub description: Option<Arc<str>>,
+    /// The hosts that updates of tasks are pushed to over A2A; nothing is pushed without it.
+    pub pushes: Option<PushTargets>,
     /// The port that is asked for first; if it is taken or 0, any other one.
     pub port: u16,
     /// The token that a caller must show; without one, a new one is made.
@@ -76,7 +78,14 @@ pub(crate) struct Door {
 impl ServerOptions {
     /// Any port, a new token, 10 seconds of grace.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
-        Self { agent: agent.into(), description: None, port: 0, token: None, grace: Duration::from_secs(10) }
+        Self {
+            agent: agent.into(),
+            description: None,
+            pushes: None,
+            port: 0,
+            token: None,
+            grace: Duration::from_secs(10),
+        }
     }
 
     /// Sets the port that is asked for first.
@@ -108,7 +117,7 @@ impl Server {
         let purpose = options.description.unwrap_or_else(|| Arc::clone(&options.agent));
         let url = format!("http://{}{}", door.address, a2a::PATH);
         let mut card = AgentCard::new(Arc::clone(&options.agent), purpose, url);
-        card.wants_token = true;
+        (card.wants_token, card.pushes) = (true, options.pushes);
         let handler = Handler::new(prompter.clone(), &card);
         let site = Arc::new(Site::new(prompter, options.agent, handler));
         Ok(Self { door, site, grace: options.grace })
@@ -267,6 +276,7 @@ impl fmt::Debug for ServerOptions {
         f.debug_struct("ServerOptions")
             .field("agent", &self.agent)
             .field("description", &self.description)
+            .field("pushes", &self.pushes)
             .field("port", &self.port)
             .field("token", &token)
             .field("grace", &self.grace)

@@ -11,7 +11,7 @@ use super::{
 /// The fields that only a file has.
 pub(super) const FILE_FIELDS: [&str; 2] = ["extends", "include"];
 /// The fields of a manifest.
-pub(super) const MANIFEST_FIELDS: [&str; 20] = [
+pub(super) const MANIFEST_FIELDS: [&str; 21] = [
     "adjutant",
     "name",
     "description",
@@ -24,6 +24,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 20] = [
     "mcp",
     "peers",
     "skill_folders",
+    "a2a_push",
     "data",
     "sessions",
     "on_restart",

@@ -63,20 +63,23 @@ impl LocalPrompter {
 
     /// The events after a record, until nobody works in the session: where agents hand the conversation over, each has a run.
     async fn followed(&self, session: Arc<str>, after: Seq) -> Result<EventStream, Error> {
+        // Asked before the events are: what the last one at work has said is read once it has ended.
+        let at_work = self.asked().table.is_at_work(&session);
         let events = self.attached(&session, Some(after.0)).await?;
-        let state = (self.clone(), session, events, after);
+        let state = (self.clone(), session, events, after, at_work);
         Ok(Box::pin(stream::unfold(Some(state), |state| async move {
-            let (prompter, session, mut events, mut after) = state?;
+            let (prompter, session, mut events, mut after, mut at_work) = state?;
             loop {
                 match events.next().await {
                     Some(Ok(event)) => {
                         after = after.max(event.seq);
-                        return Some((Ok(event), Some((prompter, session, events, after))));
+                        return Some((Ok(event), Some((prompter, session, events, after, at_work))));
                     }
                     Some(Err(error)) => return Some((Err(error), None)),
-                    None if !prompter.asked().table.is_at_work(&session) => return None,
+                    None if !at_work => return None,
                     None => sleep(BETWEEN).await,
                 }
+                at_work = prompter.asked().table.is_at_work(&session);
                 match prompter.attached(&session, Some(after.0)).await {
                     Ok(next) => events = next,
                     Err(error) => return Some((Err(error), None)),

@@ -56,6 +56,8 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         mcp: McpSpec { servers },
         peers,
         skill_folders,
+        // Callers say where, and they hold the agent's token.
+        a2a_push: _,
         data,
         sessions: SessionSpec { store: StoreSpec { kind: _, path, url_variable }, durability: _, default_session: _ },
         on_restart: _,

@@ -89,6 +89,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("LimitsSpec.timeout", "run_ends_at_its_time"),
     ("LimitsSpec.tool_timeout", "call_ends_at_its_time"),
     ("LimitsSpec.unattended", "unattended_run_refuses_instead_of_waiting"),
+    ("Manifest.a2a_push", "updates_are_pushed_over_a2a_where_the_manifest_says_so"),
     ("Manifest.adjutant", "what_an_operator_is_shown_is_kept_as_it_was"),
     ("Manifest.agents", "tasks_are_given_to_agents_of_the_manifest"),
     ("Manifest.board", "board_of_the_manifest_is_shared_by_its_agents"),

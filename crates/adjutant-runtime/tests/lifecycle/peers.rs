@@ -439,6 +439,34 @@ async fn agents_that_hand_over_are_one_task_when_they_are_asked_over_a2a() {
 }
 
 #[tokio::test]
+async fn updates_are_pushed_over_a2a_where_the_manifest_says_so() {
+    let tokens = Tokens::default();
+    let (_folder, _home, backend) = there(&tokens);
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
+    for (name, hosts, pushes, code) in [
+        ("quiet", Value::Null, false, -32003),
+        ("open", json!([]), true, -32602),
+        ("near", json!(["127.0.0.1"]), true, -32001),
+    ] {
+        let it = started(&*backend, agent(name, peer("x"), json!({"a2a_push": hosts}))).await;
+        let url = robert(&it, &tokens)[0]["a2a"].as_str().expect("a text").to_owned();
+        let token = tokens.lock().expect("not poisoned").clone().expect("it has one");
+        let text = async |asked: reqwest::RequestBuilder| {
+            asked.send().await.expect("it answers").text().await.expect("it ends")
+        };
+        let card = text(client.get(format!("{url}/.well-known/agent-card.json"))).await;
+        assert!(card.contains(&format!("\"pushNotifications\":{pushes}")), "{card}");
+        let config = json!({"taskId": "1.none", "url": "http://127.0.0.1:9/"});
+        let message = json!({"messageId": "m", "taskId": "1.none", "role": "ROLE_USER", "parts": [{"text": "Go."}]});
+        let params = json!({"message": message, "configuration": {"taskPushNotificationConfig": config}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params});
+        let told = text(client.post(format!("{url}/a2a?A2A-Version=1.0")).bearer_auth(token).json(&body)).await;
+        assert!(told.contains(&format!("\"code\":{code}")), "{told}");
+    }
+    backend.destroy().await.expect("all goes");
+}
+
+#[tokio::test]
 async fn agent_anywhere_is_asked_over_a2a_and_its_questions_are_asked_here() {
     let tokens = Tokens::default();
     let (_folder, _home, backend) = there(&tokens);

@@ -2,6 +2,7 @@
 
 use adjutant_llm::Script;
 use adjutant_runtime::prompt::PausesRequest;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
@@ -29,9 +30,9 @@ async fn result(stage: &Stage, method: &str, params: Value) -> Value {
 
 #[tokio::test]
 async fn agent_answers_over_a2a_behind_its_token_and_shows_its_card_to_everybody() {
-    let delete = Script::new().call("delete", json!({"what": "all"}));
+    let delete = || Script::new().call("delete", json!({"what": "all"}));
     let linger = Script::new().call("linger", json!({}));
-    let stage = stage(Over::Http, [delete, Script::new().text("Kept it."), linger]).await;
+    let stage = stage(Over::Http, [delete(), Script::new().text("Kept it."), linger, delete()]).await;
     let card = || Asked { token: None, ..Asked::new("GET", "/.well-known/agent-card.json") };
     let told: Value = serde_json::from_str(&ask(&stage, card()).await.body).expect("JSON");
     let url = format!("http://{}/a2a", stage.client.address());
@@ -59,7 +60,15 @@ async fn agent_answers_over_a2a_behind_its_token_and_shows_its_card_to_everybody
     let mut next = said("m3", "Go on.", &json!({"contextId": "a"}));
     next["configuration"] = json!({"returnImmediately": true});
     assert_eq!(result(&stage, "SendMessage", next).await["task"]["status"]["state"], "TASK_STATE_WORKING");
-    let cancelled = result(&stage, "CancelTask", json!({"id": "2.a"})).await;
-    assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    let cancels = (0..8).map(|_| result(&stage, "CancelTask", json!({"id": "2.a"})));
+    for cancelled in join_all(cancels).await {
+        assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    }
+    // One that waits ends as well, whoever is first.
+    result(&stage, "SendMessage", said("m4", "Delete it.", &json!({"contextId": "b"}))).await;
+    let cancels = (0..8).map(|_| result(&stage, "CancelTask", json!({"id": "1.b"})));
+    for cancelled in join_all(cancels).await {
+        assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    }
     stage.server.abort();
 }
