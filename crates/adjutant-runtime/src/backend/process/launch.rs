@@ -195,7 +195,8 @@ impl Processes {
 
     /// An error with the last lines of the log, unless it is what the process told itself, or that it was stopped.
     async fn explain(&self, error: Error, logs: &Logs) -> Error {
-        if !matches!(error.kind(), ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Readiness | ErrorKind::TimedOut) {
+        if !matches!(error.kind(), ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Readiness | ErrorKind::TimedOut)
+        {
             return error;
         }
         let message = with_log(error.message(), logs.clone()).await;
