@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use adjutant::{
     Cancel,
-    agent::{DueWork, Lane, LogId, LogInfo, LogQuery, Pause, Post, Seq, Waker, Work},
+    agent::{DueWork, Lane, LogInfo, LogQuery, Pause, Post, Seq, Waker, Work},
     fleet::{Fleet as Workers, FleetPlacement},
     llm::{Entry, UserMessage},
-    runtime::{Credentials, Engine, Lead, Overrides, TrustStore},
+    runtime::{Credentials, Engine, Lead, Overrides, TrustStore, prompt::check_name},
 };
 use serde_json::json;
 
@@ -141,12 +141,21 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
         return Err(Problem::new(Exit::Usage, "nothing is said"));
     }
+    let log = check_name(&args.name).map_err(|error| of_runtime(&error))?;
     let store = Store::open(&args.at).await?;
-    let (due, log) = (due_work(&store)?, LogId::from(args.name.as_str()));
+    let due = due_work(&store)?;
     let content = Entry::from(UserMessage::text(args.text.as_str()));
     due.say(&log, Post::Message { lane: Lane::FollowUp, content }).await.map_err(|error| of_journal(&error))?;
     store.settle(&log).await;
-    tell(&format!("a worker hears it: `adjutant sessions show {}{}`", plain::word(&args.name), store.option()));
+    let (name, option) = (plain::word(&args.name), store.option());
+    let info = due.info(&log).await.map_err(|error| of_journal(&error))?;
+    tell(&match &info.work {
+        Some(Work::Aside { why }) => format!(
+            "the session is set aside, so no worker hears it yet: {}; `adjutant fleet retry {name}{option}` has it driven again",
+            plain::line(why)
+        ),
+        _ => format!("a worker hears it: `adjutant sessions show {name}{option}`"),
+    });
     Ok(Exit::Finished)
 }
 

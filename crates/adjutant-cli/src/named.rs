@@ -109,6 +109,13 @@ pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
     modes.map(|mode| mode.parse().unwrap_or(AccessMode::Plan)).min_by_key(|mode| *mode as u8)
 }
 
+/// The mode that holds in a session where none was said: what an editor has forbidden there is forbidden still, and what it has
+/// allowed asks.
+pub(crate) fn strict(said: Option<AccessMode>, info: Option<&LogInfo>) -> AccessMode {
+    let kept = info.and_then(mode).filter(|mode| *mode == AccessMode::Plan);
+    said.or(kept).unwrap_or_default()
+}
+
 /// Keeps a mode with a session, in the place of another.
 pub(crate) async fn keep_mode(sessions: &Sessions, name: &LogId, mode: AccessMode) -> Result<(), Problem> {
     let Some(info) = known(sessions, name).await? else { return Err(missing(sessions, &name.0).await) };

@@ -44,6 +44,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let is_own = named::directory(&left.info)?.is_some();
     let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let made = RunManifest::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
+    made.hands.rules.set_mode(named::strict(args.how.mode, Some(&left.info)));
     if args.explain {
         return explain::explain(&args.how, made, &left.kept, &left.run).await;
     }

@@ -117,6 +117,7 @@ async fn session(
                 screen.tell(&format!("session: {name}"));
             }
             look(&sessions, &info, &kept, screen).await?;
+            made.hands.rules.set_mode(named::strict(args.how.mode, Some(&info)));
             if !info.is_owned || args.how.take_over {
                 ask(&sessions, &info, made).await?;
             }

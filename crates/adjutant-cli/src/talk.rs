@@ -210,7 +210,7 @@ impl<'a> Talk<'a> {
             store,
             name,
             models,
-            mode: args.mode,
+            mode: Some(named::strict(args.mode, info.as_ref())),
             asked,
             left,
             undone: None,

@@ -108,10 +108,11 @@ impl Editor {
         let list = |wish: ListWish| async move {
             match (wish.cwd, wish.cursor) {
                 (Some(cwd), None) if cwd.ends_with("nowhere") => Err("no such folder"),
+                (_, Some(cursor)) if cursor == "unknown" => Ok(None),
                 (_, cursor) => {
                     let sessions = vec![json!({"sessionId": cursor.as_deref().unwrap_or("s"), "cwd": "/w"})];
                     let next = cursor.is_none().then(|| "t".to_owned());
-                    Ok(SessionPage { sessions, next })
+                    Ok(Some(SessionPage { sessions, next }))
                 }
             }
         };

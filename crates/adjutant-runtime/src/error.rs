@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Readiness,
     /// The process ended, and nobody had asked it to.
     Crashed,
+    /// The process was killed while it began, which tells nothing of what it would have run.
+    Killed,
     /// The process is there, and does not answer.
     Frozen,
     /// The token is wrong.

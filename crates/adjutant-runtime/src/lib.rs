@@ -43,4 +43,6 @@ pub use status::{Reason, Status, StatusTracker, StatusWatch};
 pub use supervisor::Supervisor;
 pub use trust::{Trust, TrustStore};
 pub use wants::{Want, WantKind, Wants};
-pub use workspace::{AgentFile, Changes, EndFile, Lock, Prepared, StartFile, StatusFile, UpdateFile, Workspace};
+pub use workspace::{
+    AgentFile, Changes, EndFile, Lock, MadeUpdate, Prepared, StartFile, StatusFile, UpdateFile, Workspace,
+};

@@ -42,7 +42,7 @@ pub(crate) use self::{
 };
 pub use self::{
     changes::FileHistory, glance::SessionState, lead::Lead, local::LocalPrompter, look::Look, open::waiting_sessions,
-    stored::StoredPrompter,
+    session::check as check_name, stored::StoredPrompter,
 };
 use crate::error::Error;
 

@@ -147,7 +147,7 @@ impl Reason {
             ErrorKind::Model => Self::Model,
             ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid | ErrorKind::Untrusted => Self::Config,
             ErrorKind::Readiness | ErrorKind::TimedOut => Self::Readiness,
-            ErrorKind::Crashed => Self::Crashed,
+            ErrorKind::Crashed | ErrorKind::Killed => Self::Crashed,
             ErrorKind::Frozen => Self::Frozen,
             ErrorKind::Missing
             | ErrorKind::Exists

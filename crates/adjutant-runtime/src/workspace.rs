@@ -27,7 +27,7 @@ use crate::{
 pub use changes::Changes;
 pub use lock::Lock;
 pub(crate) use prepare::{TOOLS, clear, is_carried, is_same, prepare};
-pub use update::UpdateFile;
+pub use update::{MadeUpdate, UpdateFile};
 
 /// The folder of one agent.
 ///

@@ -256,10 +256,14 @@ pub(crate) fn write_all(files: &Files, changes: &[Change]) -> Result<(), ToolErr
         let stays = |done: &&Change| !matches!(done.back(files), Ok(true));
         let left = changes[..at].iter().rev().filter(stays).map(|it| show::path(&it.path));
         let left: Vec<String> = left.collect();
-        return Err(match left.is_empty() {
-            true => ToolError::failed(format!("{}; no file was changed", error.message)),
-            false => ToolError::failed(format!("{}; could not be put back: {}", error.message, left.join(", "))),
-        });
+        let (is_unknown, message) = (error.kind == ToolErrorKind::OutcomeUnknown, &error.message);
+        let kind = if is_unknown { error.kind } else { ToolErrorKind::Failed };
+        let rest = match left.is_empty() {
+            true if is_unknown => "no other file was changed".to_owned(),
+            true => "no file was changed".to_owned(),
+            false => format!("could not be put back: {}", left.join(", ")),
+        };
+        return Err(ToolError::new(kind, format!("{message}; {rest}")));
     }
     Ok(())
 }

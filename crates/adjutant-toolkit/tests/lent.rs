@@ -32,7 +32,7 @@ impl Buffers {
     async fn ask(&self, what: &str, path: &Path) -> Result<(), ToolError> {
         self.asked.lock().expect("nobody panics").push(format!("{what} {}", path.display()));
         match path.to_str() {
-            Some("hangs") => {
+            Some(name) if name == "hangs" || name == "lost" && what == "write" => {
                 self.hangs.notify_one();
                 std::future::pending().await
             }
@@ -162,4 +162,19 @@ async fn call_ends_when_whoever_has_the_file_open_says_nothing() {
         let expect = if is_cancelled { ToolErrorKind::Cancelled } else { ToolErrorKind::TimedOut };
         assert_eq!(ended.expect_err("nobody answers").kind, expect);
     }
+    let write = desk.call("write_file", json!({"path": "lost", "content": "new"}), Cancel::new());
+    let act = async {
+        desk.buffers.hangs.notified().await;
+        tokio::time::advance(Duration::from_secs(31)).await;
+    };
+    let (ended, ()) = tokio::join!(write, act);
+    let ended = ended.expect_err("nobody answers");
+    assert_eq!(
+        (ended.kind, &*ended.message),
+        (
+            ToolErrorKind::OutcomeUnknown,
+            "whoever has the file open did not answer within 30 s: whether `lost` was written is not known; read it; no other \
+             file was changed"
+        )
+    );
 }

@@ -96,7 +96,7 @@ async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {
         std::future::ready(agent.map(|agent| Some(OpenSession::new(agent))).ok_or("no case is called so"))
     };
     // Standard input may be held open by whoever looks on.
-    let list = |_| std::future::ready(Ok(SessionPage::default()));
+    let list = |_| std::future::ready(Ok(Some(SessionPage::default())));
     serve(tokio::io::stdin(), tokio::io::stdout(), open, list).await?;
     std::process::exit(0)
 }

@@ -180,8 +180,16 @@ async fn settle(field: &Field, roll: &Roll) -> Result<(), String> {
                 continue;
             }
             if !now.flatten().is_some_and(|now| (*acknowledged..=*tried).any(|it| now == format!("r{it}"))) {
-                let told = entry.workspace.last_update();
-                wrong.push(format!("{} has {now:?}, and r{acknowledged} was acknowledged; {told:?}", entry.name));
+                let (workspace, id) = (&entry.workspace, entry.id);
+                let (told, on_trial) = (workspace.last_update(), workspace.is_on_trial());
+                let waits = workspace.update().and_then(|it| it.agent().ok());
+                let waits = waits.and_then(|it| Some(it.resolved.manifest.process_tools.first()?.args.get(2)?.clone()));
+                let (asked, course) = (field.home.desired(id), field.home.course(id));
+                wrong.push(format!(
+                    "{} has {now:?}, and r{acknowledged} was acknowledged, r{tried} tried; {waits:?} waits for a start; on trial: \
+                     {on_trial}; {told:?}; {asked:?}; {course:?}",
+                    entry.name
+                ));
             }
         }
         calm = if wrong.is_empty() { calm + 1 } else { 0 };

@@ -1,9 +1,10 @@
 //! Agents that are made anew of a manifest that was changed, and keep what they have.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc, time::Duration};
 
-use adjutant::runtime::{Changes, Entry, Goal, Resolved, Wants, manifest::OnRestart};
+use adjutant::runtime::{Changes, Entry, Goal, MadeUpdate, Resolved, UpdateFile, Wants, manifest::OnRestart};
 use serde_json::json;
+use tokio::time::{Instant, sleep};
 
 use super::{
     create,
@@ -21,23 +22,30 @@ use crate::{
     trouble::of_runtime,
 };
 
+/// The longest time that an operator may take to note that an update holds, and the time between two looks at that.
+const NOTED_WITHIN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Updates an agent.
 pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     reach::awake(&place)?;
     let name = plain::word(&entry.name);
-    let resolved = create::resolve(file(args, &entry)?, overrides(args, &entry))?;
+    let (before, next) = (last(&entry)?, next(&entry));
+    let resolved = create::resolve(file(args, &entry.name, &next)?, overrides(args, &next))?;
     let command = place.command(&format!("agent update {name}"));
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
     let on_restart = resolved.manifest.on_restart;
-    let changes = stage(&entry, resolved, &consent).await?;
+    let made = make(&entry, &next, resolved.clone()).await?;
+    let changes = made.changes().clone();
     show(&entry, &changes, tell);
-    if args.dry_run {
-        entry.workspace.drop_update().map_err(|error| of_runtime(&error))?;
+    if !args.dry_run {
+        keep(&entry, &made, &resolved, &consent)?;
     }
+    drop(made);
     let goal = place.home.desired(entry.id).map_or(Goal::Stopped, |desired| desired.goal);
     let runs = entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? || goal == Goal::Running;
     if !changes.is_empty() && !args.dry_run {
@@ -47,7 +55,7 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
         (true, ..) => "nothing has changed".to_owned(),
         (false, true, _) => "nothing was done".to_owned(),
         (false, false, false) => "updated; it begins with that when it is started".to_owned(),
-        (false, false, true) => format!("updated, {}", restarted(&place, &entry).await?),
+        (false, false, true) => format!("updated, {}", restarted(&place, &entry, before).await?),
     };
     let name = plain::line(&entry.name);
     write(&match args.json {
@@ -75,11 +83,18 @@ async fn at_work(entry: &Entry, on_restart: OnRestart) {
 ///
 /// # Errors
 /// `Failed` if the update was taken back.
-async fn restarted(place: &AgentFolder, entry: &Entry) -> Result<String, Problem> {
-    let last = || entry.workspace.last_update().map_err(|error| of_runtime(&error));
-    let before = last()?;
+async fn restarted(place: &AgentFolder, entry: &Entry, before: Option<UpdateFile>) -> Result<String, Problem> {
     let stands = reach::restart(place, entry.clone()).await?;
-    match last()?.filter(|told| before.as_ref() != Some(told)).and_then(|told| told.failed) {
+    let (workspace, until) = (&entry.workspace, Instant::now() + NOTED_WITHIN);
+    // A process answers a moment before its operator has noted that the update holds.
+    while workspace.is_on_trial() || workspace.update().is_some() && workspace.is_hosted().unwrap_or(false) {
+        if Instant::now() > until {
+            let text = format!("the update of {} was made, and whether it holds is not noted", entry.name);
+            return Err(Problem::new(Exit::Failed, text).hint("its next start tells"));
+        }
+        sleep(LOOK).await;
+    }
+    match last(entry)?.filter(|told| before.as_ref() != Some(told)).and_then(|told| told.failed) {
         None => Ok(stands),
         Some(why) => {
             let text = format!("the update of {} failed and was taken back, what ran before runs: {why}", entry.name);
@@ -88,13 +103,25 @@ async fn restarted(place: &AgentFolder, entry: &Entry) -> Result<String, Problem
     }
 }
 
+/// How its last update ended.
+fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
+    entry.workspace.last_update().map_err(|error| of_runtime(&error))
+}
+
+/// What it begins with next: an update that was kept, or what runs.
+pub(crate) fn next(entry: &Entry) -> Arc<Resolved> {
+    let kept = entry.workspace.update().and_then(|it| it.agent().ok());
+    let next = kept.or_else(|| entry.workspace.agent().ok());
+    next.map_or_else(|| Arc::clone(&entry.resolved), |it| it.resolved)
+}
+
 /// The manifest that is meant.
-fn file<'a>(args: &'a Update, entry: &'a Entry) -> Result<&'a Path, Problem> {
+fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path, Problem> {
     let problem = |what: String| {
-        let problem = Problem::new(Exit::Usage, format!("the agent {} was not made {what}", entry.name));
+        let problem = Problem::new(Exit::Usage, format!("the agent {name} was not made {what}"));
         problem.hint("name the manifest that it is to be made of")
     };
-    match (&args.file, entry.resolved.sources.first()) {
+    match (&args.file, next.sources.first()) {
         (Some(file), _) => Ok(file),
         (None, None) => Err(problem("of a file".to_owned())),
         // One that came in a bundle names its manifest as it was called where it came from.
@@ -106,37 +133,51 @@ fn file<'a>(args: &'a Update, entry: &'a Entry) -> Result<&'a Path, Problem> {
 }
 
 /// The changes that its creator made to its manifest, and those that are made now.
-fn overrides(args: &Update, entry: &Entry) -> adjutant::runtime::Overrides {
-    let mut overrides = entry.resolved.overrides.clone();
+fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
+    let mut overrides = next.overrides.clone();
     overrides.model = args.model.as_deref().map(Into::into).or(overrides.model);
     overrides.set.extend(args.set.iter().map(|(path, value)| (path.clone(), create::value_of(value))));
     overrides
 }
 
-/// Makes an update beside what runs, which is trusted as its manifest is; without changes there is none.
+/// Makes an update beside what runs. `next` is what the agent was to begin with before its manifest was read.
 ///
 /// # Errors
-/// If it cannot be made: then nothing has changed.
-pub(crate) async fn stage(entry: &Entry, resolved: Resolved, consent: &Consent<'_>) -> Result<Changes, Problem> {
+/// If it cannot be made, or somebody else has updated the agent since: then nothing has changed.
+pub(crate) async fn make(entry: &Entry, next: &Resolved, resolved: Resolved) -> Result<MadeUpdate, Problem> {
     let host = std::env::current_exe()
         .map_err(|error| Problem::new(Exit::Failed, "this program cannot be found").cause(&error))?;
-    let (workspace, asked) = (entry.workspace.clone(), resolved.clone());
-    let staged = tokio::task::spawn_blocking(move || workspace.stage_update(&resolved, &host, now_ms())).await;
-    let staged = staged.map_err(|error| Problem::new(Exit::Failed, "the update broke off").cause(&error))?;
-    let changes = staged.map_err(|error| of_runtime(&error))?;
-    let drop_it = || entry.workspace.drop_update().map_err(|error| of_runtime(&error));
-    if changes.is_empty() {
-        drop_it()?;
-        return Ok(changes);
+    let workspace = entry.workspace.clone();
+    let made = tokio::task::spawn_blocking(move || workspace.make_update(&resolved, &host, now_ms())).await;
+    let made = made.map_err(|error| Problem::new(Exit::Failed, "the update broke off").cause(&error))?;
+    let made = made.map_err(|error| of_runtime(&error))?;
+    if *self::next(entry) != *next {
+        let text = format!("somebody else has updated the agent {} meanwhile", entry.name);
+        return Err(Problem::new(Exit::Failed, text).hint("try again: its manifest is read anew"));
     }
-    if !consent.holds(&create::wants(&asked)?)? {
-        drop_it()?;
+    Ok(made)
+}
+
+/// Keeps an update, which is trusted as its manifest is, for the next start; without changes there is none.
+///
+/// # Errors
+/// If it is not trusted or cannot be kept: then nothing has changed.
+pub(crate) fn keep(
+    entry: &Entry,
+    made: &MadeUpdate,
+    resolved: &Resolved,
+    consent: &Consent<'_>,
+) -> Result<(), Problem> {
+    if made.changes().is_empty() {
+        return entry.workspace.drop_update().map_err(|error| of_runtime(&error));
+    }
+    if !consent.holds(&create::wants(resolved)?)? {
         let text = "what the agent wants changed while it was asked about: it is not trusted, and not updated";
         return Err(Problem::new(Exit::Usage, text));
     }
-    let made = entry.workspace.update().unwrap_or_else(|| entry.workspace.clone());
-    consent.keep(&Wants::of_agent(&made).map_err(|error| of_runtime(&error))?)?;
-    Ok(changes)
+    made.keep().map_err(|error| of_runtime(&error))?;
+    let kept = entry.workspace.update().unwrap_or_else(|| entry.workspace.clone());
+    consent.keep(&Wants::of_agent(&kept).map_err(|error| of_runtime(&error))?)
 }
 
 /// Shows what changes, a line for each thing.

@@ -10,7 +10,7 @@ use adjutant::{
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use crate::{exit::Exit, named, problem::Problem, trouble};
+use crate::{named, problem::Problem, trouble};
 
 /// The largest number of sessions that are told at a time.
 const MAX_SESSIONS: usize = 50;
@@ -19,15 +19,20 @@ const MAX_LOOKED_AT: usize = 16;
 /// The largest number of characters of a title.
 const MAX_TITLE: usize = 100;
 
-/// A page of them; those without a directory are told with this place, if there is one.
-pub(super) async fn list(sessions: &Sessions, wish: ListWish, place: Option<&Path>) -> Result<SessionPage, Problem> {
+/// A page of them, if one before ended where it is to begin; those without a directory are told with this place, if there is one.
+pub(super) async fn list(
+    sessions: &Sessions,
+    wish: ListWish,
+    place: Option<&Path>,
+) -> Result<Option<SessionPage>, Problem> {
     let mut query = LogQuery { limit: MAX_SESSIONS, ..LogQuery::default() };
     // Where all of them have one place, they have no label of it.
     let wanted = wish.cwd.as_deref().filter(|_| place.is_none());
     query.label = wanted.map(named::label).transpose()?.map(Into::into);
-    let mark = |cursor: &str| serde_json::from_str::<PageMark>(cursor);
-    let wrong = |_| Problem::new(Exit::Usage, "no page of a list ended there");
-    query.after = wish.cursor.as_deref().map(mark).transpose().map_err(wrong)?;
+    if let Some(cursor) = &wish.cursor {
+        let Ok(mark) = serde_json::from_str::<PageMark>(cursor) else { return Ok(None) };
+        query.after = Some(mark);
+    }
     let found = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
     let mut page = SessionPage::default();
     for info in &found.logs {
@@ -38,7 +43,7 @@ pub(super) async fn list(sessions: &Sessions, wish: ListWish, place: Option<&Pat
         page.sessions.push(json!({"sessionId": info.log, "cwd": cwd, "title": title, "updatedAt": changed}));
     }
     page.next = found.next.map(|mark| json!(mark).to_string());
-    Ok(page)
+    Ok(Some(page))
 }
 
 /// The title of a session, else how its first prompt begins.

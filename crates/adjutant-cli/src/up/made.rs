@@ -62,6 +62,8 @@ pub(super) async fn make(
     let (mut made, mut updated) = (Vec::new(), Vec::new());
     let mut names = BTreeMap::new();
     for file in files {
+        // What it is to begin with is read before its manifest: who changes that meanwhile has read a newer one.
+        let next: BTreeMap<_, _> = there.iter().map(|entry| (&entry.name, update::next(entry))).collect();
         let loaded = create::load(file)?;
         if let Some(other) = names.insert(Arc::clone(&loaded.manifest.name), file) {
             return Err(of_one_name(&loaded.manifest.name, other, file));
@@ -74,16 +76,17 @@ pub(super) async fn make(
         {
             return Err(of_one_name(&loaded.manifest.name, source, file));
         }
-        let overrides = former.map(|entry| entry.resolved.overrides.clone()).unwrap_or_default();
+        let next = next.get(&loaded.manifest.name).cloned();
+        let overrides = next.as_ref().map(|next| next.overrides.clone()).unwrap_or_default();
         let resolved = create::resolve(file, overrides)?;
-        let is_changed = former.is_none_or(|entry| resolved != *entry.resolved);
+        let is_changed = next.as_ref().is_none_or(|next| resolved != **next);
         if is_changed {
             consent.ask(&create::wants(&resolved)?)?;
             consent::warn(&resolved.manifest);
         }
-        match former {
-            Some(entry) if !(args.recreate && is_changed) => updated.push((entry, resolved)),
-            former => made.push((file, former, resolved)),
+        match former.zip(next) {
+            Some((entry, next)) if !(args.recreate && is_changed) => updated.push((entry, next, resolved)),
+            _ => made.push((file, former, resolved)),
         }
     }
     let is_gone = |entry: &Entry| made.iter().any(|(_, former, _)| former.is_some_and(|it| it.id == entry.id));
@@ -95,8 +98,8 @@ pub(super) async fn make(
     }
     let gone: Vec<&Entry> = made.iter().filter_map(|(_, former, _)| *former).collect();
     agreed(args, place, &gone, screen)?;
-    for (entry, resolved) in updated {
-        renew(place, entry, resolved, &consent, screen).await?;
+    for (entry, next, resolved) in updated {
+        renew(place, (entry, &next), resolved, &consent, screen).await?;
     }
     for (file, former, resolved) in made {
         let name = Arc::clone(&resolved.manifest.name);
@@ -121,12 +124,16 @@ fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
 /// Updates an agent whose manifest or files were changed; one that cannot be updated stays as it is.
 async fn renew(
     place: &AgentFolder,
-    entry: &Entry,
+    (entry, next): (&Entry, &Resolved),
     resolved: Resolved,
     consent: &Consent<'_>,
     screen: &Screen,
 ) -> Result<(), Problem> {
-    match update::stage(entry, resolved, consent).await {
+    let kept = match update::make(entry, next, resolved.clone()).await {
+        Ok(made) => update::keep(entry, &made, &resolved, consent).map(|()| made.changes().clone()),
+        Err(problem) => Err(problem),
+    };
+    match kept {
         Ok(changes) if changes.is_empty() => {}
         Ok(changes) => {
             update::show(entry, &changes, |line| screen.tell(line));

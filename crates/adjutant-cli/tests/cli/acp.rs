@@ -96,6 +96,8 @@ fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_kil
         says("No."),
         write("d.txt"),
         says("No."),
+        write("d.txt"),
+        says("No."),
         write("b.txt"),
         says("Done."),
     ]);
@@ -121,6 +123,11 @@ fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_kil
     assert_eq!(permissions(&editor.prompt(session, "Write d.txt.", "allow")), 0);
     assert!(!root.join("d.txt").exists());
     editor.leave();
+    // Whoever goes on with it without an editor only looks too.
+    let (store, name) = (folder.path().join("sessions").to_string_lossy().into_owned() + "/", session.as_str());
+    let mut run = adjutant(&["run", "Write d.txt.", "--session", name.expect("a name"), "--store", &store, "-q"]);
+    run.args(["--model", Vendor::Anthropic.model(), "--root"]).arg(&root).envs(Vendor::Anthropic.variables(&server));
+    seen(run).check(0, "No.\n", "");
     // Another agent knows that the session only looks, and whatever it is told later.
     let mut editor = Editor::begin(&server, folder.path(), &json!({}));
     let unknown = json!({"sessionId": "unknown", "cwd": root, "mcpServers": []});
@@ -136,6 +143,8 @@ fn editor_drives_the_agent_of_its_folder_and_loads_a_session_whose_agent_was_kil
     let listed: Vec<_> = listed.as_array().expect("a list").iter().filter(|it| it["sessionId"] == *session).collect();
     assert_eq!((listed.len(), &listed[0]["title"], &listed[0]["cwd"]), (1, &"Write a.txt.".into(), &json!(root)));
     assert_eq!(page(&mut editor, folder.path()), json!([]));
+    let wrong = editor.ask("session/list", json!({"cursor": "none"}), "").pop().expect("an answer");
+    assert_eq!(wrong["error"]["code"], -32602);
     editor.ask("session/set_mode", json!({"sessionId": session, "modeId": "ask"}), "");
     editor.prompt(session, "Write b.txt.", "kill");
     editor.child.wait().expect("it ends");

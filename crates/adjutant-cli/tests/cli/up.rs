@@ -192,6 +192,23 @@ fn changed_manifest_is_used_and_what_the_agent_has_is_kept() {
 }
 
 #[test]
+fn update_that_waits_for_a_start_outlives_a_dry_run_and_an_operator() {
+    let project = Project::new();
+    let id = project.done(&["agent", "create"]);
+    project.done(&["agent", "start", "ada"]);
+    project.done(&["agent", "stop", "ada"]);
+    let updated = project.done(&["agent", "update", "ada", "--set", "instructions=Be brief."]);
+    assert_eq!(updated, "ada: updated; it begins with that when it is started\n");
+    assert_eq!(project.done(&["agent", "update", "ada", "--dry-run"]), "ada: nothing was done\n");
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "stopped");
+    project.done(&["agent", "start", "ada"]);
+    let agent = project.path().join(format!(".adjutant/run/{}/agent.json", id.trim()));
+    assert!(std::fs::read_to_string(agent).expect("it is there").contains("Be brief."));
+    up.end("-TERM");
+}
+
+#[test]
 fn process_that_is_frozen_or_killed_is_told_so_and_begun_again() {
     let project = Project::new();
     let mut up = Up::start(&project, &[]);

@@ -104,7 +104,11 @@ impl ListWish {
         let cwd = Some(&params["cwd"]).filter(|cwd| !cwd.is_null());
         let cwd = cwd
             .map(|cwd| absolute(cwd).map(Path::to_owned).ok_or_else(|| RpcFault::params("`cwd` is an absolute path")));
-        Ok(Self { cwd: cwd.transpose()?, cursor: params["cursor"].as_str().map(str::to_owned) })
+        let cursor = match &params["cursor"] {
+            Value::Null => None,
+            cursor => Some(cursor.as_str().ok_or_else(|| RpcFault::params("`cursor` is a text"))?.to_owned()),
+        };
+        Ok(Self { cwd: cwd.transpose()?, cursor })
     }
 }
 

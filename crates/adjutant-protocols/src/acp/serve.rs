@@ -36,7 +36,7 @@ const MAX_WORK: usize = 256;
 const MAX_UNWRITTEN: usize = 64;
 
 /// Serves an editor until it leaves; `open` opens the sessions that it asks for, and gives `None` for one that it does not know;
-/// `list` tells which there are.
+/// `list` tells which there are, and gives `None` for a cursor at which no page ended.
 ///
 /// Each line of at most 16 MiB is a message; what is wrong with one is its answer. 64 sessions may be open at a time.
 /// What a run waits for is asked in the editor. When the editor leaves, its runs are left as they are: whoever loads
@@ -65,7 +65,7 @@ const MAX_UNWRITTEN: usize = 64;
 ///         let is_known = sessions.journal().info(&name).await.is_ok();
 ///         Ok::<_, Infallible>(is_known.then(|| OpenSession::new(agent.session(name))))
 ///     };
-///     serve(input, output, open, async |_| Ok(SessionPage::default())).await
+///     serve(input, output, open, async |_| Ok(Some(SessionPage::default()))).await
 /// }
 /// ```
 pub async fn serve<Opened, Listed, E>(
@@ -76,7 +76,7 @@ pub async fn serve<Opened, Listed, E>(
 ) -> io::Result<()>
 where
     Opened: Future<Output = Result<Option<OpenSession>, E>> + Send,
-    Listed: Future<Output = Result<SessionPage, E>> + Send,
+    Listed: Future<Output = Result<Option<SessionPage>, E>> + Send,
     E: fmt::Display,
 {
     let (sender, said) = mpsc::channel(MAX_UNWRITTEN);
@@ -114,7 +114,7 @@ type Answering<'a, W, T> = dyn Fn(W) -> BoxFuture<'a, Result<T, RpcFault>> + Sen
 struct Server<'a> {
     link: Arc<Link>,
     open: Box<Answering<'a, SessionWish, Option<OpenSession>>>,
-    list: Box<Answering<'a, ListWish, SessionPage>>,
+    list: Box<Answering<'a, ListWish, Option<SessionPage>>>,
     sessions: Mutex<HashMap<String, Arc<Seat>>>,
     /// What the editor said of itself.
     met: Mutex<Option<EditorSkills>>,
@@ -190,7 +190,8 @@ impl Server<'_> {
             "session/list" => {
                 let listed = (self.list)(ListWish::read(&params)?);
                 let told = |page: SessionPage| json!({"sessions": page.sessions, "nextCursor": page.next});
-                Ok(listed.map(move |listed| listed.map(told)).boxed())
+                let none = || RpcFault::params("no page of a list ended at this `cursor`");
+                Ok(listed.map(move |listed| listed?.map(told).ok_or_else(none)).boxed())
             }
             "session/prompt" => {
                 let (seat, message) = (self.seat(&params)?, content::message(&params["prompt"])?);

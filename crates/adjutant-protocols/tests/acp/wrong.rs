@@ -23,6 +23,8 @@ async fn line_that_is_wrong_is_answered_and_what_follows_it_is_heard() {
         (open("session/new", "/nowhere"), "-32603"),
         (json!({"method": "session/list", "params": {"cwd": "w"}}), "-32602"),
         (json!({"method": "session/list", "params": {"cwd": "/nowhere"}}), "-32603"),
+        (json!({"method": "session/list", "params": {"cursor": "unknown"}}), "-32602"),
+        (json!({"method": "session/list", "params": {"cursor": 7}}), "-32602"),
         (json!({"method": "session/load", "params": {"cwd": "/w"}}), "-32602"),
         (json!({"method": "session/load", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),
         (json!({"method": "session/resume", "params": {"sessionId": "unknown", "cwd": "/w"}}), "-32002"),

@@ -265,7 +265,11 @@ impl Life {
         self.admit()?;
         self.admit_wants(Arc::new(resolved.clone()), Vec::new()).await?;
         let (workspace, host, now) = (self.workspace.clone(), self.starter.host().to_owned(), self.world.now_ms());
-        let changes = blocking(move || workspace.stage_update(&resolved, &host, now)).await?;
+        let make = move || {
+            let made = workspace.make_update(&resolved, &host, now)?;
+            made.keep().map(|()| made.changes().clone())
+        };
+        let changes = blocking(make).await?;
         if !self.tracker.get().is_active() {
             let _lock = self.lock().await?;
             self.put_update().await?;
@@ -349,6 +353,11 @@ impl Life {
             blocking(move || workspace.prepared()).await?
         } else {
             let _lock = self.lock().await?;
+            let workspace = self.workspace.clone();
+            if let Ok(agent) = blocking(move || workspace.agent()).await {
+                // It may have been updated since it was read.
+                *locked(&self.resolved) = agent.resolved;
+            }
             self.set(Status::Preparing).await?;
             let made = self.make(cancel).await;
             match &made {
@@ -390,8 +399,13 @@ impl Life {
             let _lock = self.lock().await?;
             self.put_update().await?;
         }
-        let prepared = self.ensure_prepared(cancel, Status::Starting).await?;
+        let mut prepared = self.ensure_prepared(cancel, Status::Starting).await?;
         let lock = if how == Begin::New { Some(self.lock().await?) } else { None };
+        if how == Begin::New && self.workspace.update().is_some() {
+            // It was made meanwhile, for this start: from here on, nobody makes one.
+            self.put_update().await?;
+            prepared = self.ensure_prepared(cancel, Status::Starting).await?;
+        }
         self.set(Status::Starting).await?;
         let mut live = match how {
             Begin::New => self.begun(prepared, cancel).await?,
@@ -423,7 +437,8 @@ impl Life {
         }
     }
 
-    /// Begins, and proves an update that was put in its place: if it does not begin, what was before it does.
+    /// Begins, and proves an update that was put in its place: if it does not begin, what was before it does. Where something
+    /// else was in the way, neither is shown, and the next start tells.
     async fn begun(self: &Arc<Self>, prepared: Arc<Prepared>, cancel: &Cancel) -> Result<Box<dyn LiveAgent>, Error> {
         let begun = self.launched(prepared, cancel).await;
         if !self.workspace.is_on_trial() || cancel.is_cancelled() {
@@ -433,6 +448,9 @@ impl Life {
             Ok(live) => {
                 self.proven().await;
                 return Ok(live);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Killed | ErrorKind::Frozen) => {
+                return Err(error);
             }
             Err(error) => error,
         };

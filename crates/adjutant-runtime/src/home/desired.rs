@@ -62,6 +62,8 @@ impl Home {
 
     /// Writes down where an agent should stand, and tells an operator. It is on the disk when this returns.
     ///
+    /// An agent that was to be stopped, and is to run before that was taken up, is stopped first.
+    ///
     /// # Errors
     /// `Missing` if there is no such agent, `Storage` if it cannot be written.
     pub fn desire(&self, id: Uuid, goal: Goal) -> Result<Desired, Error> {
@@ -84,9 +86,12 @@ impl Home {
         let lock = self.lock_orders()?;
         // A file that cannot be understood is replaced: an order must be possible at any time.
         let before = self.desired(id).unwrap_or(Desired::NOTHING);
-        // If it was, the supervisor knows of later ones than that.
-        let last = before.order.max(self.course(id).unwrap_or_default().order);
-        let desired = Desired { goal, order: last.saturating_add(1), restart };
+        let taken = self.course(id).unwrap_or_default().order;
+        // A stop that nobody has taken up yet is not lost in a start: what was made for the next start is waiting for it.
+        let stops = before.order > taken && (before.restart || before.goal == Goal::Stopped);
+        // If the file was replaced, the supervisor knows of later orders than that.
+        let order = before.order.max(taken).saturating_add(1);
+        let desired = Desired { goal, order, restart: restart || goal == Goal::Running && stops };
         write_json(&workspace.file(FILE), &desired, Sync::Disk)?;
         drop(lock);
         self.touch()?;

@@ -18,7 +18,7 @@ const MAX_CAUSES: usize = 8;
 const MAX_MESSAGE: usize = 8000;
 
 /// Every kind with its name and its status.
-const KINDS: [(ErrorKind, &str, u16); 21] = [
+const KINDS: [(ErrorKind, &str, u16); 22] = [
     (ErrorKind::Manifest, "manifest", 422),
     (ErrorKind::Invalid, "invalid", 400),
     (ErrorKind::Missing, "missing", 404),
@@ -31,6 +31,7 @@ const KINDS: [(ErrorKind, &str, u16); 21] = [
     (ErrorKind::Config, "config", 500),
     (ErrorKind::Readiness, "readiness", 503),
     (ErrorKind::Crashed, "crashed", 500),
+    (ErrorKind::Killed, "killed", 500),
     (ErrorKind::Frozen, "frozen", 504),
     (ErrorKind::Denied, "denied", 401),
     (ErrorKind::Untrusted, "untrusted", 403),

@@ -11,7 +11,10 @@ const RESERVED: &str = "adjutant:";
 /// The log of a session, if it can have that name: 1 to 128 characters, none of them a control character.
 ///
 /// A name is data, never a path: it may be any other text.
-pub(crate) fn check(name: &str) -> Result<LogId, Error> {
+///
+/// # Errors
+/// `Invalid` if it cannot.
+pub fn check(name: &str) -> Result<LogId, Error> {
     let refuse = |why: &str| Err(Error::new(ErrorKind::Invalid, format!("a session cannot have this name: {why}")));
     if name.is_empty() {
         return refuse("it is empty");

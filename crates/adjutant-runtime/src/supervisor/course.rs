@@ -189,7 +189,7 @@ impl DownReason {
     /// Returns the reason that an error at a start stands for.
     pub(super) fn of_kind(kind: ErrorKind) -> Self {
         match kind {
-            ErrorKind::Crashed | ErrorKind::Frozen => DownReason::Crash,
+            ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Frozen => DownReason::Crash,
             ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => DownReason::Stays,
             _ => DownReason::Heals,
         }

@@ -16,13 +16,13 @@ use super::{
     course::{DownReason, Flight, SupervisorStep, is_up},
     work::{self, Done, DoneSender},
 };
-use crate::{Desired, Error, Goal, Instance, Loaded, Logs, Status};
+use crate::{Desired, Error, ErrorKind, Goal, Instance, Loaded, Logs, Status};
 
 /// The time between two looks at the agents, and at whether something was asked for.
 const LOOK: Duration = Duration::from_millis(100);
 /// The number of such looks between two looks at the logs.
 const LOGS_EVERY: u64 = 10;
-/// The number of such looks between two tries to read where an agent should stand.
+/// The number of such looks between two tries to read where an agent should stand, and to take in one that somebody else held.
 const UNREAD_EVERY: u64 = 10;
 /// The number of probes that an agent may leave without an answer.
 const MISSES: u32 = 3;
@@ -36,6 +36,8 @@ pub(super) struct Drive {
     mark: Option<Vec<u8>>,
     looks: u64,
     is_loading: bool,
+    /// True if somebody else held an agent when they were found last.
+    is_held: bool,
     is_rotating: bool,
     queue: u64,
     problems: Vec<String>,
@@ -81,6 +83,7 @@ impl Drive {
             mark,
             looks,
             is_loading: false,
+            is_held: false,
             is_rotating: false,
             queue,
             problems,
@@ -132,6 +135,7 @@ impl Drive {
             self.read_desired(id, &mut cared);
             self.agents.insert(id, cared);
         }
+        self.is_held = loaded.problems.iter().any(|problem| problem.kind() == ErrorKind::Busy);
         // One that is wrong is told once, not at every look.
         let new = loaded.problems.iter().map(ToString::to_string).filter(|text| !self.problems.contains(text));
         let new: Vec<String> = new.collect();
@@ -162,7 +166,8 @@ impl Drive {
     fn look(&mut self) {
         self.looks += 1;
         let mark = self.by.operator.home().mark();
-        if mark != self.mark && !self.is_loading {
+        let again = self.is_held && self.looks.is_multiple_of(UNREAD_EVERY);
+        if (again || mark != self.mark) && !self.is_loading {
             (self.mark, self.is_loading) = (mark, true);
             self.read_all(|_| true);
             work::load(Arc::clone(&self.by.backend), self.told.clone());

@@ -8,6 +8,8 @@ use std::{
 };
 
 use adjutant_tool::Cancel;
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+use rustix::fs::{CWD, RenameFlags};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -23,6 +25,8 @@ use crate::{
 
 /// The folder of an update that is made and not yet in its place.
 const STAGED: &str = ".update";
+/// What such a folder is called while it is deleted.
+const DROPPED: &str = ".dropped";
 /// The folder of what an update has taken the place of, until a start with it has succeeded.
 const FORMER: &str = ".former";
 /// The file in it that tells that it is put back.
@@ -43,48 +47,94 @@ pub struct UpdateFile {
     pub failed: Option<Arc<str>>,
 }
 
-impl Workspace {
-    /// Makes an update of an agent beside what runs, and tells what it changes. The next start puts it in its place.
+/// An update that is made and not kept yet: dropped, nothing has changed. Nobody prepares or starts the agent meanwhile.
+#[derive(Debug)]
+pub struct MadeUpdate {
+    workspace: Workspace,
+    agent: AgentFile,
+    changes: Changes,
+    /// Where it was made; none if what it changes was not made yet either.
+    making: Option<Workspace>,
+    _life: Lock,
+}
+
+impl MadeUpdate {
+    /// What it changes.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// Has the next start put it in its place; one that was kept before is dropped. It is on the disk when this returns.
     ///
-    /// Blocks. An update that was made before and is not in its place is dropped.
+    /// # Errors
+    /// `Storage` if it cannot be written: the one that was kept before holds.
+    pub fn keep(&self) -> Result<(), Error> {
+        match &self.making {
+            None => files::write_json(&self.workspace.file("agent.json"), &self.agent, Sync::Disk),
+            Some(making) => {
+                put_down(making.root(), &self.workspace.file(STAGED))?;
+                files::sync_folder(self.workspace.root())
+            }
+        }
+    }
+}
+
+impl Drop for MadeUpdate {
+    fn drop(&mut self) {
+        // What is left is deleted by whoever makes the next one.
+        let _left = clear(&self.workspace);
+    }
+}
+
+impl Workspace {
+    /// Makes an update of an agent beside what runs, which does not know of it before it is kept.
+    ///
+    /// Blocks. What a crash has interrupted of another update is finished first.
     ///
     /// # Errors
     /// `Invalid` if it has another name, `Busy` if somebody prepares or starts the agent now, and as a workspace is made:
     /// nothing has changed then.
-    pub fn stage_update(&self, resolved: &Resolved, host: &Path, now_ms: u64) -> Result<Changes, Error> {
-        let _lock = Lock::take(&self.file("life.lock"))?;
+    pub fn make_update(&self, resolved: &Resolved, host: &Path, now_ms: u64) -> Result<MadeUpdate, Error> {
+        let life = Lock::take(&self.file("life.lock"))?;
+        if self.is_on_trial() && !self.is_hosted()? {
+            self.put_update()?;
+        }
         let before = self.agent()?;
         let (old, new) = (&before.resolved.manifest.name, &resolved.manifest.name);
         if old != new {
             let message = format!("an update keeps the name of an agent: {old}, not {new}");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        self.drop_update()?;
         let agent = AgentFile { resolved: Arc::new(resolved.clone()), ..before.clone() };
+        let changes = Changes::of(&before.resolved, resolved, &[], &[]);
+        let mut made = MadeUpdate { workspace: self.clone(), agent, changes, making: None, _life: life };
         if !self.is_prepared() {
-            files::write_json(&self.file("agent.json"), &agent, Sync::Disk)?;
-            return Ok(Changes::of(&before.resolved, resolved, &[], &[]));
+            return Ok(made);
         }
-        let making = make(self, resolved, host, now_ms, &Cancel::new());
-        let (making, prepared) = making.inspect_err(|_| drop(clear(self)))?;
+        let (making, prepared) = make(self, resolved, host, now_ms, &Cancel::new())?;
         let known = self.prepared()?.provenance.files;
         // A file of data that is the same is the agent's, whatever it has made of it since.
         for file in prepared.provenance.files.iter().filter(|it| it.kind == FileKind::Data && known.contains(it)) {
             fs::remove_file(making.file("").join(&file.path)).map_err(|error| storage("delete", &file.path, error))?;
         }
         files::write_json(&making.file("prepared.json"), &prepared, Sync::Disk)?;
-        files::write_json(&making.file("agent.json"), &agent, Sync::Disk)?;
-        fs::rename(making.root(), self.file(STAGED)).map_err(|error| storage("make", making.root(), error))?;
-        files::sync_folder(self.root())?;
-        Ok(Changes::of(&before.resolved, resolved, &known, &prepared.provenance.files))
+        files::write_json(&making.file("agent.json"), &made.agent, Sync::Disk)?;
+        made.changes = Changes::of(&before.resolved, resolved, &known, &prepared.provenance.files);
+        made.making = Some(making);
+        Ok(made)
     }
 
-    /// Drops an update that is not in its place.
+    /// Drops an update that is not in its place: it is there whole or not at all.
     ///
     /// # Errors
     /// `Storage` if it cannot be deleted.
     pub fn drop_update(&self) -> Result<(), Error> {
-        files::remove_folder(&self.file(STAGED))
+        let (staged, dropped) = (self.file(STAGED), self.file(DROPPED));
+        files::remove_folder(&dropped)?;
+        if there(&staged) {
+            fs::rename(&staged, &dropped).map_err(|error| storage("delete", &staged, error))?;
+        }
+        files::remove_folder(&dropped)
     }
 
     /// Returns the workspace of an update that is not in its place, if there is one.
@@ -117,7 +167,7 @@ impl Workspace {
             let goes = there(&new) || item == Path::new(TOOLS);
             // What is proven is kept, not what was put over it and never started.
             if there(&now) && goes && !there(&old) {
-                moved(&now, &old)?;
+                kept(&now, &old)?;
             }
             if there(&new) {
                 moved(&new, &now)?;
@@ -129,7 +179,7 @@ impl Workspace {
     }
 
     /// True if an update is in its place and no start has succeeded with it yet.
-    pub(crate) fn is_on_trial(&self) -> bool {
+    pub fn is_on_trial(&self) -> bool {
         self.file(FORMER).is_dir()
     }
 
@@ -179,6 +229,24 @@ fn items(of: &Workspace) -> Result<Vec<PathBuf>, Error> {
 
 fn there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+/// Puts what is there aside. A file has both names until another one takes its own, so that it is there at any time.
+fn kept(now: &Path, old: &Path) -> Result<(), Error> {
+    if let Some(folder) = old.parent() {
+        files::make_folder(folder)?;
+    }
+    fs::hard_link(now, old).or_else(|_| fs::rename(now, old)).map_err(|error| storage("keep", now, error))
+}
+
+/// Puts a folder where another one may be, which is then in its place or gone: where the system can, in one step.
+fn put_down(from: &Path, to: &Path) -> Result<(), Error> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    if rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    files::remove_folder(to)?;
+    fs::rename(from, to).map_err(|error| storage("make", to, error))
 }
 
 /// Moves a file or a folder over whatever is there.

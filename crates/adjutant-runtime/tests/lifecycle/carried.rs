@@ -67,7 +67,7 @@ async fn update_that_no_start_has_seen_goes_along_when_an_agent_is_carried() {
     let agent = backend.create(Uuid::new_v4(), clerk(&json!({}))).await.expect("it is created");
     agent.prepare().await.expect("it is made");
     let new = clerk(&json!({"max_turns": 7}));
-    agent.workspace().stage_update(&new, &host, 1).expect("it is made beside");
+    agent.workspace().make_update(&new, &host, 1).and_then(|it| it.keep()).expect("it is made beside");
     let (_backend, carried) = carried(&folder, &home).await;
     assert_eq!(carried.resolved().manifest, new.manifest);
     // Here, it is in its place too.

@@ -141,7 +141,7 @@ async fn update_that_a_crash_interrupts_is_finished_or_proven_by_the_next_start(
         let host = host.unwrap_or_else(|| std::env::current_exe().expect("this program"));
         write(files, "Be very brief.", "b\n");
         let new = clerk(files, json!({"max_turns": 7}));
-        agent.workspace().stage_update(&new, &host, 1).expect("it is made beside");
+        agent.workspace().make_update(&new, &host, 1).and_then(|it| it.keep()).expect("it is made beside");
         assert_eq!(read(&*agent, "context/0/guide.md"), "Be brief.");
         // As it is in the middle: the old context is kept, the new one is not there yet.
         fs::create_dir_all(root.join(".former")).expect("a folder");
@@ -153,6 +153,39 @@ async fn update_that_a_crash_interrupts_is_finished_or_proven_by_the_next_start(
         assert!(!root.join(".former").exists() && !root.join(".update").exists());
         agent.remove().await.expect("it goes");
     }
+}
+
+#[tokio::test]
+async fn update_that_was_kept_runs_in_the_end_whatever_was_in_the_way_of_its_start() {
+    let is_killed = "if rm \"$2/kill\"; then kill -9 $$; fi";
+    let (folder, host, home) = place(&Manner { before: is_killed, does: "engine" });
+    write(folder.path(), "Be brief.", "a\n");
+    let backend = process(&home, &host);
+    let agent = backend.create(Uuid::new_v4(), clerk(folder.path(), json!({}))).await.expect("it is created");
+    agent.prepare().await.expect("it is made");
+    let workspace = agent.workspace();
+    let new = clerk(folder.path(), json!({"max_turns": 7}));
+    let make = |new: &Resolved| workspace.make_update(new, &host, 1).expect("it is made beside");
+    make(&new).keep().expect("it is kept");
+    // One that is made and not kept leaves it alone.
+    drop(make(&clerk(folder.path(), json!({"max_turns": 8}))));
+    let kept = || workspace.update().map(|it| it.agent().expect("it can be read").resolved);
+    assert_eq!(kept().as_deref(), Some(&new));
+    let newer = clerk(folder.path(), json!({"max_turns": 9}));
+    make(&newer).keep().expect("it takes the other one's place");
+    assert_eq!(kept().as_deref(), Some(&newer));
+    let start = async || agent.start().await.map_err(|error| error.kind());
+    fs::write(workspace.file("kill"), "").expect("it is written");
+    assert_eq!((start().await, kept()), (Err(ErrorKind::Killed), None));
+    let other = workspace.lock_host().expect("nobody runs it");
+    assert_eq!(start().await, Err(ErrorKind::Busy));
+    drop(other);
+    assert_eq!((start().await, &*agent.resolved()), (Ok(()), &newer));
+    let told = workspace.last_update().expect("it can be read").expect("it has ended");
+    assert_eq!(told.failed, None);
+    let left = [".update", ".former", ".preparing", ".dropped"].map(|name| workspace.root().join(name).exists());
+    assert_eq!(left, [false; 4]);
+    agent.remove().await.expect("it goes");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use std::{
 
 use adjutant_llm::World;
 use adjutant_runtime::{
-    Backend, Changes, Error, ErrorKind, Goal, Home, Instance, Loaded, Logs, Prompter, Reason, Resolved, Status,
+    Backend, Changes, Error, ErrorKind, Goal, Home, Instance, Loaded, Lock, Logs, Prompter, Reason, Resolved, Status,
     StatusTracker, StatusWatch, Workspace,
     backend::LogLimits,
     supervisor::{Notice, Notices, Settings, Supervisor, SupervisorReport, Table},
@@ -331,9 +331,12 @@ impl Backend for Fakes {
     async fn load(&self) -> Result<Loaded, Error> {
         let mut loaded = Loaded::default();
         let all = lock(&self.all).clone();
-        loaded
-            .instances
-            .extend(all.into_iter().filter(|it| it.status() != Status::Removed).map(|it| it as Arc<dyn Instance>));
+        for fake in all.into_iter().filter(|it| it.status() != Status::Removed) {
+            match Lock::take(&fake.workspace.file("life.lock")) {
+                Ok(_) => loaded.instances.push(fake),
+                Err(held) => loaded.problems.push(held),
+            }
+        }
         Ok(loaded)
     }
 

@@ -74,6 +74,22 @@ fn orders_are_counted_when_many_are_given_at_once() {
 }
 
 #[test]
+fn stop_that_nobody_has_taken_up_is_not_lost_when_a_start_follows() {
+    let (_folder, home) = home();
+    let id = Uuid::now_v7();
+    write_agent(&home, id, "a");
+    let runs = || home.desire(id, Goal::Running).expect("it is written");
+    assert!(!runs().restart);
+    home.desire_restart(id).expect("it is written");
+    assert!(runs().restart && runs().restart);
+    home.carried_out(id).expect("it is written");
+    assert!(!runs().restart);
+    home.desire(id, Goal::Stopped).expect("it is written");
+    assert!(runs().restart);
+    assert!(!home.desire(id, Goal::Stopped).expect("it is written").restart);
+}
+
+#[test]
 fn order_is_possible_when_the_last_one_cannot_be_understood() {
     let (_folder, home) = home();
     let id = Uuid::now_v7();

@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use adjutant_runtime::{
-    Goal, Instance, Reason, Status,
+    Goal, Instance, Lock, Reason, Status,
     supervisor::{AgentRow, Notice, Settings},
 };
 use tokio::time::sleep;
@@ -33,6 +33,19 @@ async fn agents_stand_where_they_should_when_the_supervisor_begins() {
         (report.stopped, report.idle, report.left),
         (vec!["runs".into(), "adopted".into()], vec!["rests".into()], vec![])
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_that_somebody_held_when_the_supervisor_began_is_cared_for_afterwards() {
+    let place = Place::new();
+    let agent = place.running("a", []);
+    let held = Lock::take(&agent.workspace().file("life.lock")).expect("nobody holds it");
+    let mut working = place.supervise(Settings::new());
+    working.until(|notice| matches!(notice, Notice::Problem { .. })).await;
+    drop(held);
+    let ready = working.until_status("a", &Status::Ready);
+    tokio::time::timeout(Duration::from_secs(60), ready).await.expect("it is found");
+    working.report().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ impl Texts {
         let Some(lent) = self.lent.as_ref().filter(|_| plain(bytes).is_some()) else { return Ok(None) };
         let text = Handle::current().block_on(async {
             tokio::select! {
-                text = timeout(PATIENCE, lent.read(path)) => text.unwrap_or_else(|_| Err(late(""))),
+                text = timeout(PATIENCE, lent.read(path)) => text.unwrap_or_else(|_| Err(late(ToolErrorKind::TimedOut, ""))),
                 () = self.stop.cancelled() => Err(ToolError::new(ToolErrorKind::Cancelled, "stopped while it was read")),
             }
         })?;
@@ -69,7 +69,10 @@ impl Texts {
     pub(crate) fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError> {
         let Some(lent) = &self.lent else { return Ok(false) };
         let written = Handle::current().block_on(async { timeout(PATIENCE, lent.write(path, text)).await });
-        written.unwrap_or_else(|_| Err(late("; it may be written all the same")))
+        written.unwrap_or_else(|_| {
+            let unknown = format!(": whether {} was written is not known; read it", show::quoted(&show::path(path)));
+            Err(late(ToolErrorKind::OutcomeUnknown, &unknown))
+        })
     }
 }
 
@@ -79,10 +82,7 @@ pub(crate) fn plain(bytes: &[u8]) -> Option<&str> {
     Some(text).filter(|text| !text.starts_with('\u{FEFF}') && !text.contains('\0'))
 }
 
-fn late(more: &str) -> ToolError {
+fn late(kind: ToolErrorKind, more: &str) -> ToolError {
     let seconds = PATIENCE.as_secs();
-    ToolError::new(
-        ToolErrorKind::TimedOut,
-        format!("whoever has the file open did not answer within {seconds} s{more}"),
-    )
+    ToolError::new(kind, format!("whoever has the file open did not answer within {seconds} s{more}"))
 }

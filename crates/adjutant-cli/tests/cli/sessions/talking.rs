@@ -1,6 +1,6 @@
 //! What is said to a process that works in a session.
 
-use adjutant::llm::Gate;
+use adjutant::{agent::DueWork, llm::Gate};
 
 use super::{Desk, lists};
 use crate::command::{end, says, serve};
@@ -70,6 +70,29 @@ fn run_begins_on_what_was_posted_when_the_session_is_resumed() {
         }
         let closed = "error: no run of the session is open, and nothing was posted to it: s\nhint: adjutant run --session s PROMPT\n";
         desk.ask(&server, &["resume", "s", "-q"]).check(2, "", closed);
+    }
+}
+
+#[test]
+fn post_tells_who_hears_it_and_refuses_a_name_that_no_session_has() {
+    let desk = Desk::new("store.db");
+    let hears = "a worker hears it: `adjutant sessions show s`\n";
+    let is_aside = "the session is set aside, so no worker hears it yet: it was damaged; `adjutant fleet retry s` has it driven again\n";
+    let post = |name: &str, text: &str| desk.see(&["fleet", "post", name, text]);
+    post("s", "One.").check(0, "", hears);
+    let journal = adjutant::store::Sqlite::open(desk.path("store.db")).expect("it opens").journal();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(journal.set_aside(&"s".into(), "it was damaged")).expect("it is there");
+    drop(journal);
+    post("s", "Two.").check(0, "", is_aside);
+    desk.see(&["fleet", "retry", "s"]).check(0, "", "a worker drives it again\n");
+    post("s", "Three.").check(0, "", hears);
+    for (name, why) in [
+        ("a\nb", "it has a control character"),
+        (&*"a".repeat(300), "it has more than 128 characters"),
+        ("", "it is empty"),
+    ] {
+        post(name, "Hi").check(2, "", &format!("error: a session cannot have this name: {why}\n"));
     }
 }
 

@@ -224,6 +224,11 @@ impl Exit {
         }
     }
 
+    /// True if it was killed, which a process can do nothing about.
+    pub(super) fn is_killed(&self) -> bool {
+        matches!(self, Self::Known(status) if status.signal() == Some(Signal::KILL.as_raw()))
+    }
+
     pub(super) fn is_success(&self) -> bool {
         matches!(self, Self::Known(status) if status.success())
     }

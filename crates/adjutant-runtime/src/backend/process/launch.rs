@@ -186,13 +186,17 @@ impl Processes {
     fn not_begun(&self, workspace: &Workspace, child: &Child, exit: &Exit) -> Error {
         match workspace.end_of(child.start) {
             Some(Status::Failed { reason, message }) => Error::new(reason.kind(), message),
-            _ => Error::new(ErrorKind::Crashed, format!("{} before it was ready", exit.words())),
+            _ => {
+                let kind = if exit.is_killed() { ErrorKind::Killed } else { ErrorKind::Crashed };
+                Error::new(kind, format!("{} before it was ready", exit.words()))
+            }
         }
     }
 
     /// An error with the last lines of the log, unless it is what the process told itself, or that it was stopped.
     async fn explain(&self, error: Error, logs: &Logs) -> Error {
-        if !matches!(error.kind(), ErrorKind::Crashed | ErrorKind::Readiness | ErrorKind::TimedOut) {
+        if !matches!(error.kind(), ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Readiness | ErrorKind::TimedOut)
+        {
             return error;
         }
         let message = with_log(error.message(), logs.clone()).await;
