@@ -4,7 +4,12 @@ use adjutant_core::{Answered, JournalError, JournalErrorKind, PauseId, Post, Pos
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{Core, Start, drive_setup::DriveSetup};
-use crate::{begin::Begin, executor::posts::{is_under, unheard}, queue::unfit, scope::SessionWriter};
+use crate::{
+    begin::Begin,
+    executor::posts::{is_under, unheard},
+    queue::unfit,
+    scope::SessionWriter,
+};
 
 /// The posts that came to a session before a drive of it began.
 #[derive(Debug, Default)]

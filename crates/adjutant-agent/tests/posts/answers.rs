@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, AtLimit, CancelBy, ErrorKind, EventKind, HookContext, Journal, Limits, MemoryJournal, Outcome, Owner, Post, PostNo,
-    Record, RunResult, Running, Spawn, Verdict, points::PauseAnswered,
+    Agent, AtLimit, CancelBy, ErrorKind, EventKind, HookContext, Journal, Limits, MemoryJournal, Outcome, Owner, Post,
+    PostNo, Record, RunResult, Running, Spawn, Verdict, points::PauseAnswered,
 };
 use adjutant_llm::{CallResult, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, Approval, Ask, AskKind, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
