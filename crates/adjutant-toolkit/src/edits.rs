@@ -153,7 +153,7 @@ impl Change {
 
 impl KnownFiles {
     /// Looks at a file before it is changed. One that is there must be as it was read, if it must have been read.
-    fn before(&self, asked: &str, must: Must) -> Result<(PathBuf, Option<Present>), ToolError> {
+    fn before(&self, asked: &str, must: MustBe) -> Result<(PathBuf, Option<Present>), ToolError> {
         let path = place(self.files.root(), asked)?;
         let before = current(&self.files, &path)?;
         if let Some(before) = &before {
@@ -179,19 +179,19 @@ impl KnownFiles {
 
 /// Whether a file that is there must have been read.
 #[derive(Debug, Clone, Copy)]
-enum Must {
-    BeRead,
+enum MustBe {
+    Read,
     /// `read_file` shows nothing else.
-    BeReadIfText,
-    BeAsRead,
+    ReadIfText,
+    AsRead,
 }
 
-impl Must {
+impl MustBe {
     fn has_to_be_read(self, file: &Present) -> bool {
         match self {
-            Self::BeRead => true,
-            Self::BeReadIfText => text::Text::read(&file.bytes).is_some(),
-            Self::BeAsRead => false,
+            Self::Read => true,
+            Self::ReadIfText => text::Text::read(&file.bytes).is_some(),
+            Self::AsRead => false,
         }
     }
 }

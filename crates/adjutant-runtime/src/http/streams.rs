@@ -181,13 +181,28 @@ async fn begin(
         Ok(PageWish::Answers(answers)) => Control::Answer { answers },
     };
     when_free(|| prompter.control(Some(session), control.clone())).await?;
-    next(prompter, session, head).await
+    if !matches!(control, Control::Prompt { .. }) {
+        return next(prompter, session, head).await;
+    }
+    // A run that a crash has cut off ends as the next one begins, and that end is not the page's.
+    let is_old = |event: &Result<Event, _>| {
+        let begins =
+            |event: &Event| event.who.depth == 0 && matches!(event.kind, EventKind::RunStarted | EventKind::RunResumed);
+        std::future::ready(event.as_ref().is_ok_and(|event| !begins(event)))
+    };
+    let events = after(prompter, session, head).await?;
+    Ok(prompt::until_end(Box::pin(events.skip_while(is_old))))
 }
 
 /// What comes after a record, until a run ends or waits, whoever performs it and whenever.
-async fn next(prompter: Arc<dyn Prompter>, session: &str, after: u64) -> Result<EventStream, Error> {
-    let events = prompter.attach(Some(session), Some(after)).await?;
-    Ok(prompt::until_end(prompt::follow(prompter, Some(session.into()), (events, after))))
+async fn next(prompter: Arc<dyn Prompter>, session: &str, head: u64) -> Result<EventStream, Error> {
+    Ok(prompt::until_end(after(prompter, session, head).await?))
+}
+
+/// What comes after a record.
+async fn after(prompter: Arc<dyn Prompter>, session: &str, head: u64) -> Result<EventStream, Error> {
+    let events = prompter.attach(Some(session), Some(head)).await?;
+    Ok(prompt::follow(prompter, Some(session.into()), (events, head)))
 }
 
 /// Returns what a session waits for.

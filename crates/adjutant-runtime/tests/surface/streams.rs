@@ -203,12 +203,15 @@ async fn words_beside_an_answer_are_refused_before_anything_runs() {
 async fn copy_of_a_run_in_its_middle_is_open_and_told_as_far_as_it_came() {
     let asks = Script::new().call("delete", json!({"what": "it"}));
     let journal = MemoryJournal::default();
-    let stage = stage::kept(Over::Http, [asks], journal.clone(), Durability::default()).await;
+    let fine = || Script::new().text("Fine.");
+    let stage = stage::kept(Over::Http, [asks, fine(), fine()], journal.clone(), Durability::default()).await;
     let events = stage::all(stage.stream("talk", "Delete it.").await.expect("it begins")).await;
     let opened = events.iter().find(|it| stage::name(it) == "turn_started").expect("a turn").seq;
-    let mut fork = ForkRequest::new("copy");
-    fork.at = Some(opened.0);
-    stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
+    for copy in ["copy", "other"] {
+        let mut fork = ForkRequest::new(copy);
+        fork.at = Some(opened.0);
+        stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
+    }
     let stored: Arc<dyn Prompter> = Arc::new(StoredPrompter::new(Arc::new(journal)));
     for prompter in [&stage.prompter, &stored] {
         let stands = prompter.look(Some("copy"), Look::Run).await.expect("it is there");
@@ -227,6 +230,11 @@ async fn copy_of_a_run_in_its_middle_is_open_and_told_as_far_as_it_came() {
         "{end}"
     );
     assert_eq!(ask(&stage, Asked::new("GET", "/v1/ai-sdk/copy/stream")).await.status, 204);
+    // A prompt ends what was cut off, and is told what comes of itself.
+    for (of, copy) in [(Of::AgUi, "copy"), (Of::AiSdk, "other")] {
+        let frames = self::told(&ask(&stage, of.asks(copy, Ok("Rather tell me."))).await);
+        assert_eq!(text(&frames), "Fine.", "{frames:?}");
+    }
 }
 
 #[tokio::test]

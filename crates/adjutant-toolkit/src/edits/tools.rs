@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    Edits, KnownFiles, Must, PlannedEdit,
+    Edits, KnownFiles, MustBe, PlannedEdit,
     patch::{self, FilePatch, Patch},
     replace::replace,
     text::Text,
@@ -114,7 +114,7 @@ impl Planned for WriteFile {
     const TITLE: &str = "Write a file";
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
-        let (path, before) = files.before(&self.path, Must::BeRead)?;
+        let (path, before) = files.before(&self.path, MustBe::Read)?;
         let known = before.as_ref().and_then(|before| Text::read(&before.bytes));
         let after =
             known.map_or_else(|| self.content.clone().into_bytes(), |text| text.with(self.content.clone()).bytes());
@@ -129,7 +129,7 @@ impl Planned for EditFile {
     const TITLE: &str = "Edit a file";
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
-        let (path, before) = files.before(&self.path, Must::BeRead)?;
+        let (path, before) = files.before(&self.path, MustBe::Read)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
         let text = text_of(&before.bytes, &self.path)?;
@@ -152,7 +152,7 @@ impl Planned for ApplyPatch {
         let mut changes: Vec<Change> = Vec::new();
         for (asked, file) in patch.files {
             // The lines of an update say what is expected.
-            let must = if matches!(file, FilePatch::Delete) { Must::BeReadIfText } else { Must::BeAsRead };
+            let must = if matches!(file, FilePatch::Delete) { MustBe::ReadIfText } else { MustBe::AsRead };
             let (path, before) = files.before(&asked, must)?;
             let missing = || failed(format!("there is no {}", show::quoted(&asked)));
             match file {
@@ -189,7 +189,7 @@ impl Planned for DeleteFile {
     const TITLE: &str = "Delete a file";
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
-        let (path, before) = files.before(&self.path, Must::BeReadIfText)?;
+        let (path, before) = files.before(&self.path, MustBe::ReadIfText)?;
         let asked = show::quoted(&self.path);
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {asked}"))) };
         Ok(PlannedEdit { changes: vec![Change::new(path, Some(before), None)], said: format!("{asked} is deleted") })
@@ -201,7 +201,7 @@ impl Planned for MoveFile {
     const TITLE: &str = "Move a file";
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
-        let (path, before) = files.before(&self.from, Must::BeReadIfText)?;
+        let (path, before) = files.before(&self.from, MustBe::ReadIfText)?;
         let (from, to) = (show::quoted(&self.from), show::quoted(&self.to));
         let Some(before) = before else { return Err(ToolError::failed(format!("there is no {from}"))) };
         let bytes = Some(before.bytes.clone());
@@ -217,7 +217,7 @@ fn moved(
     to: &str,
     after: Option<Vec<u8>>,
 ) -> Result<[Change; 2], ToolError> {
-    let (place, there) = files.before(to, Must::BeAsRead)?;
+    let (place, there) = files.before(to, MustBe::AsRead)?;
     if there.is_some() {
         return Err(ToolError::failed(format!("{} is there already", show::quoted(to))));
     }
