@@ -311,6 +311,14 @@ mod plays {
         stage.lab.crash(log).await;
         stage.lose(&*journal, 1).await?;
         drop(stage.taken_after(&*journal, 2).await?);
+        // Who gives a log up may take a while to be gone.
+        soon("it is free", async {
+            while ok("telling", journal.info(&id).await)?.is_owned {
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, String>(())
+        })
+        .await??;
         ok("trying again", journal.retry(&id).await)?;
         stage.taken_after(&*journal, 0).await.map(drop)
     }
