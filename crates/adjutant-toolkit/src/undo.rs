@@ -175,7 +175,8 @@ impl Undo {
         wanted.extend(first);
         let mut other = Vec::new();
         for (path, (digest, mode, folders)) in wanted {
-            let Ok(now) = place(copy.root(), path).and_then(|place| present(copy.root(), &place)) else {
+            let found = place(copy.root(), path).and_then(|place| Ok((present(copy.root(), &place)?, place)));
+            let Some((now, _)) = found.ok().filter(|(_, at)| at == Path::new(path)) else {
                 other.push(PathBuf::from(path));
                 continue;
             };
@@ -198,6 +199,9 @@ impl Undo {
     fn plan(&self, files: &Files, path: &str, changes: &[&FileChange]) -> Result<(Restore, Option<Present>), String> {
         let Some(first) = changes.first() else { return Ok((Restore::Nothing, None)) };
         let place = place(files.root(), path).map_err(|error| error.message.to_string())?;
+        if place != Path::new(path) {
+            return Err("a link leads elsewhere now".to_owned());
+        }
         let now = present(files.root(), &place).map_err(|error| error.message.to_string())?;
         let found = now.as_ref().map(|it| &it.digest);
         if found == first.before.as_ref() {
