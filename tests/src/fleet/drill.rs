@@ -22,8 +22,10 @@ use crate::kill::{Place, Rng};
 
 /// The longest time between two kills.
 const BETWEEN_MS: u64 = 300;
-/// The longest time that a session may take to go on after its worker was killed, beside its lease: 5 s, and what a suspect rests.
-const GOES_ON: Duration = Duration::from_secs(5 + 8);
+/// The longest time that a session may take to go on after its worker was killed, beside its lease, or beside the rest of a suspect.
+const GOES_ON: Duration = Duration::from_secs(5);
+/// The longest rest of a suspect; a lease is part of it.
+const RESTS: Duration = Duration::from_secs(8);
 /// The longest time that the drill may take after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -250,7 +252,7 @@ impl Drill<'_> {
                 }
                 let after = |killed_at| Duration::from_millis(u64::try_from(at - killed_at).unwrap_or(u64::MAX));
                 // One that is killed while the server still takes sessions for it never says so: its lease is another one.
-                let limit = self.lease + GOES_ON;
+                let limit = self.lease.max(RESTS) + GOES_ON;
                 let is_again = |other| {
                     other < *at
                         && other >= killed_at + self.lease.as_millis()

@@ -18,7 +18,8 @@ pub const MAX_LOST_OWNERS: u16 = 5;
 pub const SUSPECT_AFTER: u16 = 2;
 
 /// The rest of a log that has just become a suspect; twice as long for each owner that it loses from then on. Up to as much again
-/// comes with its id, so that those which lost their owner together do not come back together.
+/// comes with its id, so that those which lost their owner together do not come back together. Where an ownership is a lease, the
+/// end of that is part of the rest.
 pub const SUSPECT_RESTS: Duration = Duration::from_secs(1);
 
 /// The time for which an owner that was given a suspect is given no other one, unless that one gets further before.

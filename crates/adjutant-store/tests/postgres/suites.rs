@@ -62,7 +62,8 @@ impl due_suite::DueLab for Lab {
         // Nobody gives it up, and its lease ends.
         std::mem::forget(log);
         let place = self.0.as_ref().expect("checks without a server are skipped");
-        place.execute("update $.logs set until = now() - interval '1 s' where owner is not null");
+        // It ends at once, as one that a server gave before its clock went backwards: none of it is a rest.
+        place.execute("update $.logs set lease = interval '0', until = now() + interval '1 h' where owner is not null");
     }
 
     fn skips(&self, _: &str) -> Option<String> {

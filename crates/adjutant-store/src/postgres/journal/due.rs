@@ -22,14 +22,15 @@ use crate::postgres::{
 /// Those whose owner died are put to rest if they are suspects by then. Given are a suspect that has rested, if there
 /// is one and nothing bars the owner from it, or others: of several who ask at once, each gets others. Of the due logs
 /// no more are looked at than are asked for, beside those that others have and those that lost owners.
-/// Neighbours do not rest equally long.
+/// Neighbours do not rest equally long. What has passed since the lease was renewed last is part of a rest.
 const CLAIM: &str = concat!(
     "with died as (select id from logs where due_ms <= $1 and lost > 0 and lost + 1 >= $5 and lost + 1 < $6 \
         and owner is not null and not ",
     is_owned!(),
     " for update skip locked), \
     tired as (update logs set epoch = epoch + 1, owner = null, until = null, lost = lost + 1, \
-        rest_ms = $1 + ($7::bigint << (lost + 1 - $5)) * (65536 + ((logs.id * 40503) & 65535)) / 65536 \
+        rest_ms = $1 + greatest(0, ($7::bigint << (lost + 1 - $5)) * (65536 + ((logs.id * 40503) & 65535)) / 65536 \
+            - greatest(0, extract(epoch from clock_timestamp() - (until - lease)) * 1000)::bigint) \
         from died where logs.id = died.id), \
     suspect as (select id, lost::int as lost, true as is_open from logs where due_ms <= $1 and lost > 0 and lost >= $5 \
         and lost < $6 and owner is null and rest_ms <= $1 and not exists (select from logs where owner = $3 \
