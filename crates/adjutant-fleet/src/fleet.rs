@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, DueLog, DueWork, JournalError, LogId, LogInfo, MAX_LOST_OWNERS, Owner, SUSPECT_AFTER};
+use adjutant_agent::{
+    Agent, DueLog, DueWork, JournalError, LogId, LogInfo, MAX_LOST_OWNERS, Owner, SUSPECT_AFTER, SUSPECT_BARS,
+};
 use adjutant_tool::Cancel;
 use tokio::{
     task::{Id, JoinError, JoinSet},
@@ -19,7 +21,7 @@ use crate::{
 const CONCURRENCY: usize = 16;
 /// The longest time between two looks for due sessions.
 const LOOK: Duration = Duration::from_secs(1);
-/// The time that a suspect is left alone with what the worker has already.
+/// The time that a suspect is left alone with what the worker has already, and between two looks as long as it may bar others.
 const ALONE: Duration = Duration::from_millis(200);
 /// The first and the longest time that a storage which fails is left alone.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -92,6 +94,7 @@ impl Fleet {
     async fn work(self, stop: Cancel) -> Result<(), JournalError> {
         let mut ended = Ok(());
         let (owner, mut at_work, mut pause) = (Owner::default(), DrivenSessions::default(), PAUSES.0);
+        let mut barred_until = None;
         while !stop.is_cancelled() {
             at_work.clear();
             let room = self.concurrency.saturating_sub(at_work.names.len());
@@ -105,6 +108,7 @@ impl Fleet {
                     let (is_suspect, is_full) = (due.iter().any(|due| due.lost >= SUSPECT_AFTER), due.len() == room);
                     due.into_iter().for_each(|due| self.begin(&mut at_work, due, &owner));
                     if is_suspect {
+                        barred_until = Some(Instant::now() + SUSPECT_BARS);
                         wait(&stop, sleep(ALONE)).await;
                     }
                     is_suspect || is_full
@@ -122,7 +126,8 @@ impl Fleet {
                 }
             };
             if !is_more {
-                wait(&stop, timeout(LOOK, self.journal.until_due())).await;
+                let look = if barred_until > Some(Instant::now()) { ALONE } else { LOOK };
+                wait(&stop, timeout(look, self.journal.until_due())).await;
             }
         }
         self.drain(at_work).await;
