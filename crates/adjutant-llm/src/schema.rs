@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use boon::{Compiler, Schemas};
+use boon::{CompileError, Compiler, Schemas};
 use serde_json::Value;
 
 use crate::{Error, ErrorKind};
@@ -101,9 +101,14 @@ impl Schema {
         compiler.enable_format_assertions();
         compiler.use_loader(Box::new(Closed));
         compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
-        // The compiler trusts that a pattern which it could parse can be built, and panics on one that is too large.
-        let compile = || compiler.compile(place, &mut schemas).map_err(|error| invalid(&error));
-        let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| invalid(&"a pattern is too large"))??;
+        // The compiler trusts that a pattern which it could parse can be built: one that is too large is a bug to it, and with
+        // debug assertions it panics.
+        let too_large = || invalid(&"a pattern is too large");
+        let compile = || match compiler.compile(place, &mut schemas) {
+            Err(CompileError::Bug(_)) => Err(too_large()),
+            compiled => compiled.map_err(|error| invalid(&error)),
+        };
+        let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| too_large())??;
         let branching = holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
         let plain = if place == PLACE { Plain::of(&source) } else { None };
         Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching, plain }) })

@@ -8,17 +8,11 @@ use adjutant_agent::{Agent, Running};
 use adjutant_core::Answered;
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 use adjutant_core::Seq;
-use adjutant_llm::{Custom, Entry, UserMessage};
+use adjutant_llm::{Entry, UserMessage};
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 use serde_json::Value;
-use serde_json::json;
 
 use crate::error::{Error, ErrorKind};
-
-/// The kind of the entry of a prompt that says what its page calls the messages, in the log of whoever performs its runs.
-///
-/// Shape: `{"messageIds": ["…"]}`.
-const PAGE_MARK: &str = "page";
 
 /// What the names of messages begin with that pages were told of.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
@@ -27,13 +21,8 @@ const TOLD: &str = "heard-";
 /// What a page asks for with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageWish {
-    /// To run on these messages.
-    Prompt {
-        /// The messages, oldest first.
-        messages: Vec<UserMessage>,
-        /// What the page calls them; the log keeps it with the prompt, so that none of them is heard twice.
-        ids: Vec<Arc<str>>,
-    },
+    /// To run on these messages, oldest first, each with what the page calls it.
+    Prompt(Vec<UserMessage>),
     /// To go on with these answers.
     Answers(Vec<Answered>),
     /// Nothing: the newest message, which the page calls so, was heard before. What came of it is in the log.
@@ -50,11 +39,7 @@ impl PageWish {
     /// message was heard before.
     pub fn begin(self, agent: &Agent) -> Result<Running, Error> {
         let builder = match self {
-            Self::Prompt { messages, ids } => {
-                let mark = (!ids.is_empty())
-                    .then(|| Entry::Custom(Custom { kind: PAGE_MARK.into(), value: json!({"messageIds": ids}) }));
-                agent.run(mark.into_iter().chain(messages.into_iter().map(Entry::User)).collect::<Vec<_>>())
-            }
+            Self::Prompt(messages) => agent.run(messages.into_iter().map(Entry::User).collect::<Vec<_>>()),
             Self::Answers(answers) => agent.resume(answers),
             Self::Heard(id) => {
                 let message = format!("the message {id:?} was heard before; hint: see what came of it");
@@ -67,17 +52,17 @@ impl PageWish {
 
 /// What pages call the messages that a session has heard.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
-pub(crate) fn heard(agent: &Agent) -> HashSet<String> {
+pub(crate) fn heard(agent: &Agent) -> HashSet<Arc<str>> {
     let transcript = agent.log().transcript();
-    let ids = |entry: &Entry| match entry {
-        Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array().cloned(),
+    let said = transcript.iter().filter_map(|stored| match &stored.entry {
+        Entry::User(message) => Some(&message.ids),
         _ => None,
-    };
-    let ids = transcript.iter().filter_map(|stored| ids(&stored.entry)).flatten();
-    ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    });
+    said.flatten().cloned().collect()
 }
 
-/// The name of a message of the user that a page was told of, as by steering: what stands in the log at this place.
+/// The name of a message of the user that a page was told of, as by steering: what stands in the log at this place. What a page
+/// said itself, and has named, it is not told.
 #[cfg(any(feature = "ag-ui", feature = "ai-sdk"))]
 pub(crate) fn told(seq: Seq) -> String {
     format!("{TOLD}{}", seq.0)
@@ -97,14 +82,18 @@ pub(crate) fn prompt(
     is_heard: impl Fn(&str) -> bool,
     read: impl Fn(&Value) -> Result<UserMessage, Error>,
 ) -> Result<PageWish, Error> {
-    let new = said.iter().map(|it| (*it, known(it, &is_heard))).filter(|(_, (_, is_known))| !is_known);
-    let messages = new.clone().map(|(message, _)| read(message)).collect::<Result<Vec<_>, _>>()?;
+    let mut messages = Vec::new();
+    for message in said {
+        if let (id, false) = known(message, &is_heard) {
+            messages.push(UserMessage { ids: id.into_iter().map(Arc::from).collect(), ..read(message)? });
+        }
+    }
     if messages.is_empty() {
         let newest = said.iter().rev().filter_map(|it| it["id"].as_str()).find(|id| is_heard(id));
         let newest = newest.ok_or_else(|| Error::invalid("neither a message nor an answer"))?;
         return Ok(PageWish::Heard(newest.into()));
     }
-    Ok(PageWish::Prompt { messages, ids: new.filter_map(|(_, (id, _))| id.map(Arc::from)).collect() })
+    Ok(PageWish::Prompt(messages))
 }
 
 /// The messages of the user that may be new: those behind the agent's last one, and, as somebody may have written while the agent

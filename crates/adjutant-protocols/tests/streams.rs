@@ -112,7 +112,7 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         ag_ui(json!({"resume": [entry]})).wish(&pauses, heard)
     };
     let prompt = |said: UserMessage, ids: &[&str]| {
-        Ok(PageWish::Prompt { messages: vec![said], ids: ids.iter().map(|id| (*id).into()).collect() })
+        Ok(PageWish::Prompt(vec![UserMessage { ids: ids.iter().map(|id| (*id).into()).collect(), ..said }]))
     };
     let text = |text: &str| prompt(UserMessage::text(text), &[]);
     let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
@@ -212,7 +212,8 @@ async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard()
     let (_, pauses) = waiting().await;
     let (pay, heard) = (&pauses[0], |id: &str| id == "u1");
     let name = |pause: &Pause| format!("{}:{}", pause.digest(), pause.id);
-    let prompt = |id: &str| Ok(PageWish::Prompt { messages: vec!["Go.".into()], ids: vec![id.into()] });
+    let said = |id: &str| UserMessage { ids: vec![id.into()], ..UserMessage::text("Go.") };
+    let prompt = |id: &str| Ok(PageWish::Prompt(vec![said(id)]));
     let answers = |answer: Answered| Ok(PageWish::Answers(vec![answer]));
     let user = json!({"role": "user", "content": "Go.", "parts": [{"type": "text", "text": "Go."}]});
     let old = json!({"role": "assistant", "parts": []});
@@ -226,7 +227,7 @@ async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard()
         let approval = json!({"id": name(pay), "approved": is_approved});
         json!({"type": "dynamic-tool", "state": "approval-responded", "approval": approval})
     };
-    let said = |all: &[bool]| json!({"role": "assistant", "parts": all.iter().map(part).collect::<Vec<_>>()});
+    let judged = |all: &[bool]| json!({"role": "assistant", "parts": all.iter().map(part).collect::<Vec<_>>()});
     let table = [
         (ag_ui(json!({"messages": [named("u1")]})).wish(&pauses, heard), Ok(PageWish::Heard("u1".into()))),
         (ag_ui(json!({"messages": [named("u1"), named("u2")]})).wish(&[], heard), prompt("u2")),
@@ -249,13 +250,16 @@ async fn message_is_heard_once_and_beside_an_answer_stands_only_what_was_heard()
             answers(pay.deny("the user said no")),
         ),
         (ai_sdk(json!({"messages": [named("u2")], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
-        (ai_sdk(json!({"messages": [named("u1"), said(&[true])]})).wish(&pauses, heard), answers(pay.approve())),
-        (ai_sdk(json!({"messages": [named("u1"), named("u2"), said(&[true])]})).wish(&pauses, heard), invalid.clone()),
-        (ai_sdk(json!({"messages": [said(&[true, false])]})).wish(&pauses, heard), invalid.clone()),
-        (ai_sdk(json!({"messages": [said(&[true])], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [named("u1"), judged(&[true])]})).wish(&pauses, heard), answers(pay.approve())),
+        (
+            ai_sdk(json!({"messages": [named("u1"), named("u2"), judged(&[true])]})).wish(&pauses, heard),
+            invalid.clone(),
+        ),
+        (ai_sdk(json!({"messages": [judged(&[true, false])]})).wish(&pauses, heard), invalid.clone()),
+        (ai_sdk(json!({"messages": [judged(&[true])], "answers": [no]})).wish(&pauses, heard), invalid.clone()),
         (
             ai_sdk(json!({"messages": [named("u1"), old, named("u2"), named("u3")]})).wish(&[], heard),
-            Ok(PageWish::Prompt { messages: vec!["Go.".into(); 2], ids: vec!["u2".into(), "u3".into()] }),
+            Ok(PageWish::Prompt(vec![said("u2"), said("u3")])),
         ),
     ];
     for (row, (wish, expect)) in table.into_iter().enumerate() {

@@ -54,10 +54,6 @@ pub const MAX_SESSION_CHARS: usize = 128;
 pub const PAGE: u32 = 50;
 /// The largest number of messages or sessions that a page may have.
 pub const MAX_PAGE: u32 = 1000;
-/// The kind of the entry of a prompt that says what its page calls the messages; `adjutant-protocols` writes it too.
-///
-/// Shape: `{"messageIds": ["…"]}`.
-const PAGE_MARK: &str = "page";
 /// The largest number of messages of pages that are looked for at a time.
 pub const MAX_HEARD: usize = 64;
 

@@ -220,12 +220,14 @@ mod plays {
             let (id, mut log) = stage.begun(&*journal, name).await?;
             put(&mut *log, parked(until_ms)).await?;
             drop(log);
-            equal("its work", &ok("telling", journal.info(&id).await)?.work, &parked(until_ms))?;
+            let info = ok("telling", journal.info(&id).await)?;
+            equal("its work, and when it is due", &(info.work, info.due_ms), &(parked(until_ms), until_ms))?;
             ids.push(id);
         }
         stage.are_due(&*journal, &[&ids[0]]).await?;
         ok("posting", journal.post(&ids[1], post()).await)?;
         ok("posting", journal.post(&ids[2], post()).await)?;
+        equal("when it is due", &ok("telling", journal.info(&ids[2]).await)?.due_ms, &Some(0))?;
         stage.are_due(&*journal, &[&ids[0], &ids[1], &ids[2]]).await
     }
 

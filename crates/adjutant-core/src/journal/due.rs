@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Journal, JournalError, Log, LogId, LogInfo, Owner, Stamped};
-use crate::{number::PostNo, record::Record};
+use crate::{number::PostNo, pause::Pause, record::Record};
 
 /// The number of owners in a row that an open run may lose before whoever takes it sets it aside: each of them died while it drove
 /// it, and brought it no further ([`Log::progressed`]).
@@ -24,6 +24,9 @@ pub const SUSPECT_RESTS: Duration = Duration::from_secs(1);
 
 /// The time for which an owner that was given a suspect is given no other one, unless that one gets further before.
 pub const SUSPECT_BARS: Duration = Duration::from_secs(10);
+
+/// The most letters of what a parked run waits for.
+const MAX_PARKED_ON: usize = 200;
 
 /// The work that a log holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +51,19 @@ pub enum Work {
         /// Why, in words; one line.
         why: Arc<str>,
     },
+}
+
+impl Work {
+    /// A run that waits for answers to these.
+    pub(crate) fn parked<'a>(on: impl Iterator<Item = &'a Arc<Pause>>, until_ms: Option<u64>) -> Self {
+        let words = on.map(|pause| first_line(&pause.ask.prompt)).collect::<Vec<_>>().join("; ");
+        Self::Parked { on: words.chars().take(MAX_PARKED_ON).collect::<String>().into(), until_ms }
+    }
+}
+
+/// The first line of a text, without what does not show.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().filter(|it| !it.is_control()).collect()
 }
 
 /// A due log in the hands of the owner that asked for it.

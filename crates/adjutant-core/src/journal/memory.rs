@@ -144,6 +144,7 @@ impl StoredLog {
             is_owned: self.owner().is_some(),
             owner: self.owner().cloned(),
             work: Some(self.aside.clone().map_or_else(|| self.work.clone(), |why| Work::Aside { why })),
+            due_ms: self.due_ms(),
             about: self.about.clone(),
             ..LogInfo::new(log.clone(), self.created_ms)
         }
@@ -332,14 +333,20 @@ impl Drop for MemoryLog {
 }
 
 impl StoredLog {
+    /// The time from which the log is due, whoever owns it.
+    fn due_ms(&self) -> Option<u64> {
+        let is_posted = self.posts.back().is_some_and(|newest| newest.no > self.passed);
+        let due_ms = match &self.work {
+            Work::Open => Some(0),
+            Work::Parked { until_ms, .. } => *until_ms,
+            Work::Idle | Work::Aside { .. } => None,
+        };
+        if is_posted { Some(0) } else { due_ms }.filter(|_| self.aside.is_none())
+    }
+
     /// True if the log is due, whoever owns it.
     fn is_due(&self, now_ms: u64) -> bool {
-        let is_time = match &self.work {
-            Work::Open => true,
-            Work::Parked { until_ms, .. } => until_ms.is_some_and(|until_ms| until_ms <= now_ms),
-            Work::Idle | Work::Aside { .. } => false,
-        };
-        self.aside.is_none() && (is_time || self.posts.back().is_some_and(|newest| newest.no > self.passed))
+        self.due_ms().is_some_and(|due_ms| due_ms <= now_ms)
     }
 
     fn is_suspect(&self) -> bool {

@@ -32,6 +32,10 @@ pub struct LogInfo {
     /// The work that it holds; `None` if the journal does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
+    /// The time from which it is due, owned or not, in milliseconds since 1970-01-01 UTC, 0 for now: its run is open, posts wait,
+    /// or it is parked until then. `None` if it is not, or the journal does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_ms: Option<u64>,
     /// The description that others gave of it.
     pub about: SessionMeta,
 }
@@ -104,6 +108,7 @@ impl LogInfo {
             is_owned: false,
             owner: None,
             work: None,
+            due_ms: None,
             about: SessionMeta::default(),
         }
     }

@@ -14,9 +14,6 @@ use crate::{
     record::Lane,
 };
 
-/// The most letters of what a parked run waits for.
-const MAX_PARKED_ON: usize = 200;
-
 /// A view of the waits of a run and of its next steps: read by its executor.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitView<'a> {
@@ -188,19 +185,13 @@ impl<'a> WaitView<'a> {
         let goes_on = self.is_late(now_ms) || self.mismatch(&[], now_ms).is_none();
         let times = asked().filter_map(|pause| pause.deadline_ms).chain(deadline);
         let until_ms = times.filter(|at| goes_on || *at > now_ms).min();
-        let words = asked().map(|pause| first_line(&pause.ask.prompt)).collect::<Vec<_>>().join("; ");
-        Work::Parked { on: words.chars().take(MAX_PARKED_ON).collect::<String>().into(), until_ms }
+        Work::parked(asked(), until_ms)
     }
 
     /// The pause at a place.
     pub fn pause(self, at: u32) -> Option<&'a Arc<Pause>> {
         self.run.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
     }
-}
-
-/// The first line of a text, without what does not show.
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().filter(|it| !it.is_control()).collect()
 }
 
 impl Working {

@@ -12,7 +12,8 @@ impl Sessions {
     /// Copies the records up to this one into a new session, or all that there are now; someone may work in the old one meanwhile.
     ///
     /// The fork tells what it was forked from, and has the same agent; title and labels are its own. Within a run it
-    /// can be resumed: calls that were launched before keep their keys.
+    /// can be resumed: calls that were launched before keep their keys. One that waits, waits in the fork too, and goes on once
+    /// somebody answers there.
     ///
     /// Cancel: a half-made log stays under a hidden name until [`sweep`](Sessions::sweep).
     ///

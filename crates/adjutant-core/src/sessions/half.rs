@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::{Sessions, invalid};
+use super::{Sessions, invalid, left::Tail};
 use crate::{
     digest::Digest,
     journal::{
@@ -35,6 +35,8 @@ pub(super) struct Half {
     bytes: usize,
     /// The newest post that its records heeded.
     heeded: PostNo,
+    /// What its records tell of its newest run; none before the first.
+    tail: Option<Tail>,
 }
 
 impl Half {
@@ -52,7 +54,7 @@ impl Half {
         let name = LogId::from(format!("{HIDDEN}{:032x}", sessions.world.id()));
         let journal = Arc::clone(&sessions.journal);
         let log = journal.own(&name, &Owner::default()).await?;
-        Ok(Self { journal, name, log, batch: Vec::new(), bytes: 0, heeded: PostNo(0) })
+        Ok(Self { journal, name, log, batch: Vec::new(), bytes: 0, heeded: PostNo(0), tail: None })
     }
 
     /// Adds a record; it is kept with the same bytes.
@@ -66,6 +68,7 @@ impl Half {
             // Those that an agent under the first one notes were posted to this log too.
             self.heeded = self.heeded.max(*post);
         }
+        self.tail.get_or_insert_with(|| Tail::new(&stamped.thread)).take(&stamped);
         self.batch.push(stamped);
         self.bytes += bytes;
         Ok(())
@@ -132,6 +135,7 @@ impl Half {
 
     async fn save(&mut self, flush: Flush) -> Result<(), JournalError> {
         if !self.batch.is_empty() {
+            self.log.mark(self.tail.as_ref().map(Tail::work_of_copy).unwrap_or_default());
             self.log.append(&self.batch, flush).await?;
             self.batch.clear();
             self.bytes = 0;

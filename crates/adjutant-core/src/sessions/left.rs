@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 
 use super::Sessions;
 use crate::{
-    journal::{JournalError, LogInfo, Stamped},
+    journal::{JournalError, LogInfo, Stamped, Work},
     number::Seq,
     pause::{Pause, PauseId},
     record::{Admission, Record},
@@ -27,7 +27,7 @@ pub struct OpenRun {
 }
 
 /// What the end of a log tells.
-struct Tail {
+pub(super) struct Tail {
     first: ThreadId,
     /// None as long as nothing tells it.
     is_open: Option<bool>,
@@ -56,9 +56,7 @@ impl Sessions {
                 tail.take(&stamped);
             }
             if tail.is_open.is_some() || after == Seq(0) || most >= MAX_TAIL {
-                // Agents under the first one work within a run of it alone.
-                let is_open = tail.is_open.unwrap_or(tail.is_under);
-                return Ok(is_open.then_some(OpenRun { pauses: tail.pauses }));
+                return Ok(tail.is_open().then_some(OpenRun { pauses: tail.pauses }));
             }
             most *= 4;
         }
@@ -66,11 +64,24 @@ impl Sessions {
 }
 
 impl Tail {
-    fn new(first: &ThreadId) -> Self {
+    pub(super) fn new(first: &ThreadId) -> Self {
         Self { first: first.clone(), is_open: None, is_under: false, pauses: Vec::new() }
     }
 
-    fn take(&mut self, stamped: &Stamped) {
+    /// The work that a copy holds: it waits as the log did, and no time makes it go on by itself.
+    pub(super) fn work_of_copy(&self) -> Work {
+        match self.is_open() && !self.pauses.is_empty() {
+            true => Work::parked(self.pauses.iter(), None),
+            false => Work::Idle,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        // Agents under the first one work within a run of it alone.
+        self.is_open.unwrap_or(self.is_under)
+    }
+
+    pub(super) fn take(&mut self, stamped: &Stamped) {
         let is_first = stamped.thread == self.first;
         self.is_under |= !is_first;
         match &stamped.record {

@@ -17,6 +17,9 @@ pub struct UserMessage {
     /// True if the message is kept when the conversation is compacted; false by default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
+    /// What those who sent it call it, so that nothing is heard twice; empty by default. The model is not shown it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<Arc<str>>,
 }
 
 /// The origin of a user message.
@@ -68,7 +71,7 @@ impl UserMessage {
 /// A message of a person.
 impl From<Vec<Content>> for UserMessage {
     fn from(content: Vec<Content>) -> Self {
-        Self { content, origin: Origin::Person, pinned: false }
+        Self { content, origin: Origin::Person, pinned: false, ids: Vec::new() }
     }
 }
 

@@ -202,6 +202,7 @@ impl Encoder {
             EventKind::EntryAdded { content } => {
                 if let Entry::User(message) = &**content
                     && matches!(message.origin, Origin::Steering | Origin::FollowUp)
+                    && message.ids.is_empty()
                 {
                     let id = wish::told(event.seq);
                     out.push(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "user"}));

@@ -149,6 +149,7 @@ impl Encoder {
             EventKind::EntryAdded { content } => {
                 if let Entry::User(message) = &**content
                     && matches!(message.origin, Origin::Steering | Origin::FollowUp)
+                    && message.ids.is_empty()
                 {
                     let (id, text) = (wish::told(event.seq), message.to_text());
                     let parts = json!([{"type": "text", "text": text}]);

@@ -107,9 +107,9 @@ pub(super) async fn ai_sdk_again(whom: Whom, Path(OfSession { name }): Path<OfSe
 }
 
 impl Stand {
-    /// True if a first prompt waits for somebody who begins a run on it.
+    /// True if what was said waits for somebody who begins a run on it.
     fn is_queued(&self) -> bool {
-        self.began == 0 && self.due
+        self.due && matches!(self.state, SessionState::New | SessionState::Done | SessionState::Failed)
     }
 }
 
@@ -138,7 +138,7 @@ async fn begin(
     messages: &[Value],
     wish: impl Fn(&[Arc<Pause>], &HeardMessages) -> Result<PageWish, protocols::Error>,
 ) -> Result<EventStream, Error> {
-    let at_work = "a run of the session is at work; hint: follow it, or wait for its end";
+    let at_work = "a run of the session is at work, or will be; hint: follow it, or wait for its end";
     let at_work = || Error::new(ErrorKind::Conflict, at_work);
     let ids = ids(messages)?;
     // What a message begins is begun before the same message is looked for again.
@@ -160,8 +160,7 @@ async fn begin(
                 page => page?.pauses.into_iter().map(|waiting| waiting.pause).collect(),
             };
             // Somebody will go on with it, where nobody is asked whether.
-            let will = stand.due && matches!(stand.state, SessionState::Open | SessionState::New);
-            is_free = !pauses.is_empty() || !(works || will);
+            is_free = !pauses.is_empty() || !(works || stand.due);
         }
         // A session begins with its first prompt.
         Err(error) if error.kind() == ErrorKind::Missing => {}
@@ -174,10 +173,13 @@ async fn begin(
         }
         _ if !is_free => return Err(at_work()),
         Err(error) => return Err(refused(error)),
-        Ok(PageWish::Prompt { .. }) if !pauses.is_empty() => {
+        Ok(PageWish::Prompt(_)) if !pauses.is_empty() => {
             return Err(Error::new(ErrorKind::Conflict, "a run of the session waits for an answer"));
         }
-        Ok(PageWish::Prompt { messages, ids }) => Control::Prompt { text: text(&messages)?, messages: ids },
+        Ok(PageWish::Prompt(messages)) => Control::Prompt {
+            text: text(&messages)?,
+            messages: messages.into_iter().flat_map(|message| message.ids).collect(),
+        },
         Ok(PageWish::Answers(answers)) => Control::Answer { answers },
     };
     when_free(|| prompter.control(Some(session), control.clone())).await?;
@@ -225,7 +227,7 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
 /// The newest run of a session from its beginning on, or the one that begins on what waits there.
 async fn again(prompter: Arc<dyn Prompter>, session: &str, stand: &Stand) -> Result<EventStream, Error> {
     match stand.began {
-        0 if stand.is_queued() => next(prompter, session, stand.head).await,
+        _ if stand.is_queued() => next(prompter, session, stand.head).await,
         0 => Err(Error::new(ErrorKind::Missing, format!("nothing was said in the session {session:?} yet"))),
         began => told(prompter, session, began).await,
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::EventKind;
 #[cfg(feature = "http")]
-use adjutant_agent::{Event, Outcome, Pause, RunResult};
+use adjutant_agent::{CancelBy, Event, Outcome, Pause, RunResult};
 use futures_util::{StreamExt, stream};
 use tokio::time::sleep;
 
@@ -76,4 +76,12 @@ pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
     let result = RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Paused { pauses }) };
     let ends = asked.into_iter().chain([EventKind::RunPaused { result: Arc::new(result) }]);
     ends.map(|kind| Event { kind, ..newest.clone() }).collect()
+}
+
+/// The end that the events of a run have which nobody goes on with: as its log would tell if it was closed. `newest` is their last.
+#[cfg(feature = "http")]
+pub(crate) fn cut(newest: &Event) -> Event {
+    let result =
+        RunResult { run: newest.run, ..RunResult::never(&newest.who, Outcome::Cancelled { by: CancelBy::Crash }) };
+    Event { kind: EventKind::RunFinished { result: Arc::new(result) }, ..newest.clone() }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq};
-use adjutant_llm::{Custom, Entry, Model, UserMessage};
+use adjutant_llm::{Entry, Model, UserMessage};
 use adjutant_tool::{Answer, ToolSpec};
 use futures_util::{StreamExt, future::BoxFuture};
 use serde_json::{Value, json};
 
 use super::{
-    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, PAGE_MARK, ResumeRequest, SessionInfo, forking,
+    Control, EventStream, ForkRequest, Lead, LocalPrompter, Look, ResumeRequest, SessionInfo, forking,
     glance::is_driven,
     local::check_prompt,
     look, session, told,
@@ -52,8 +52,7 @@ impl LocalPrompter {
                 Control::Prompt { text, messages } => {
                     let place = table.place()?;
                     check_prompt(&text)?;
-                    let mark = (!messages.is_empty()).then(|| mark(&messages));
-                    let said = mark.into_iter().chain([Entry::from(UserMessage::from(&*text))]).collect::<Vec<_>>();
+                    let said = UserMessage { ids: messages, ..UserMessage::from(&*text) };
                     let run = self.begin_on(said, &session, None).await?;
                     run.detach(place);
                     return Ok(());
@@ -69,8 +68,8 @@ impl LocalPrompter {
             let journal = self.asked().sessions.journal();
             journal.info(&log).await.map_err(told::of_journal)?;
             let post = match control {
-                Control::Steer { text } => message(Lane::Steering, &text)?,
-                Control::FollowUp { text } | Control::Prompt { text, .. } => message(Lane::FollowUp, &text)?,
+                Control::Steer { text } => message(Lane::Steering, &*text)?,
+                Control::FollowUp { text } | Control::Prompt { text, .. } => message(Lane::FollowUp, &*text)?,
                 Control::Answer { .. } => return Err(idle(&session)),
                 Control::Stop {} if table.wish(&session, Wish::Stop) => return Ok(()),
                 Control::Stop {} => return self.end_waiting(&session, &log).await,
@@ -127,6 +126,10 @@ impl LocalPrompter {
         let model = request.model.as_deref().map(|name| (asked.models)(name)).transpose()?;
         request.prompt.as_deref().map(|text| message(Lane::Steering, text)).transpose()?;
         let made = forking::fork(&asked.sessions, session, request).await?;
+        let waits = asked.sessions.open_run(&made).await.map_err(told::of_journal)?;
+        if waits.is_some_and(|open| !open.pauses.is_empty()) {
+            asked.table.open().wait(&made.log.0, made.updated_ms);
+        }
         if request.goes_on()
             && let Err(error) = self.gone_on(&made.log, request, model).await
         {
@@ -152,7 +155,7 @@ impl LocalPrompter {
                 match (lead.is_open().await?, &request.prompt) {
                     (true, prompt) => {
                         if let Some(text) = prompt {
-                            let said = message(Lane::Steering, text)?;
+                            let said = message(Lane::Steering, &**text)?;
                             self.asked().sessions.journal().post(log, said).await.map_err(told::of_journal)?;
                         }
                         lead.resume(Vec::new(), model).await
@@ -175,6 +178,12 @@ impl LocalPrompter {
         Box::pin(async move {
             let asked = self.asked();
             let mut told = look::look(&asked.sessions, &asked.glances, asked.due.as_ref(), name, look).await?;
+            if let (Look::Run | Look::Heard { .. }, Some(told)) = (look, told.as_object_mut())
+                && !asked.table.is_at_work(name)
+            {
+                // No worker comes by itself: what is posted waits for the next run, and what was cut off for a word.
+                told.remove("due");
+            }
             if !matches!(look, Look::Explain | Look::Request { .. }) {
                 return Ok(told);
             }
@@ -218,16 +227,12 @@ pub(super) fn after(info: &LogInfo, after: Option<u64>) -> Result<Seq, Error> {
     Ok(after)
 }
 
-pub(super) fn message(lane: Lane, text: &str) -> Result<Post, Error> {
-    if text.trim().is_empty() {
+pub(super) fn message(lane: Lane, said: impl Into<UserMessage>) -> Result<Post, Error> {
+    let said = said.into();
+    if said.is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "the message is empty"));
     }
-    Ok(Post::Message { lane, content: Entry::from(UserMessage::from(text)) })
-}
-
-/// The entry that says what a page calls the messages that stand behind it.
-pub(super) fn mark(messages: &[Arc<str>]) -> Entry {
-    Entry::Custom(Custom { kind: PAGE_MARK.into(), value: json!({"messageIds": messages}) })
+    Ok(Post::Message { lane, content: Entry::User(said) })
 }
 
 pub(super) fn idle(session: &str) -> Error {

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_agent::{Config, DueWork, LogId, LogInfo, LogQuery, PostNo, Record, ResumeItem, Seq, Sessions, Work};
-use adjutant_llm::{Custom, Entry, Request, ToolName};
+use adjutant_llm::{Entry, Request, ToolName};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::{Glances, MAX_HEARD, PAGE_MARK, glance::is_driven, session, shown_request, told};
+use super::{Glances, MAX_HEARD, glance::is_driven, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
 /// The largest number of sessions of workers that are told, and of those that are looked at for them.
@@ -92,10 +92,14 @@ pub(super) async fn look(
                 Look::Heard { messages } => Some(heard(sessions, &info, messages).await?),
                 _ => None,
             };
-            // What is posted to a session without a record waits for somebody who begins it.
-            let is_said = info.head == Seq(0)
-                && !sessions.journal().posted(&log, PostNo::default()).await.map_err(told::of_journal)?.is_empty();
-            let is_due = is_said || is_driven(&info);
+            let is_due = match &info.work {
+                Some(_) => info.due_ms == Some(0),
+                // What is posted to a session without a record waits for somebody who begins it.
+                None if info.head == Seq(0) => {
+                    !sessions.journal().posted(&log, PostNo::default()).await.map_err(told::of_journal)?.is_empty()
+                }
+                None => is_driven(&info),
+            };
             // Whether a run has ended in a copy is known from its records alone.
             let stands = glances.at(sessions, info, &mut u64::MAX.clone()).await?;
             let mut told = json!({"state": stands.state, "head": stands.records});
@@ -159,9 +163,9 @@ async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Re
     if messages.len() > MAX_HEARD {
         return Err(Error::new(ErrorKind::Invalid, format!("{MAX_HEARD} messages at most are looked for")));
     }
-    // Of the first agent: the run that is open, or the newest, and marks that came by posts: they count with the words behind.
+    // Of the first agent: the run that is open, or the newest, and what was said before it began.
     let (mut heard, mut first, mut began, mut is_open) = (BTreeMap::new(), None, Seq(0), false);
-    let (mut marked, mut early) = (Vec::new(), Vec::new());
+    let mut early = Vec::new();
     let mut records = sessions.journal().read(&info.log, Seq(0));
     while !messages.is_empty()
         && let Some(stamped) = records.next().await
@@ -177,11 +181,8 @@ async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Re
                 heard.extend(ids.map(|id| (id, began)));
             }
             Record::Ended { .. } => is_open = false,
-            Record::Queued { content: Entry::User(_), .. } if is_open => {
-                heard.extend(marked.drain(..).map(|id| (id, began)));
-            }
-            Record::Queued { content: Entry::User(_), .. } => early.append(&mut marked),
-            Record::Queued { content, .. } if named(content).next().is_some() => marked = named(content).collect(),
+            Record::Queued { content, .. } if is_open => heard.extend(named(content).map(|id| (id, began))),
+            Record::Queued { content, .. } => early.extend(named(content)),
             _ => {}
         }
     }
@@ -189,13 +190,13 @@ async fn heard(sessions: &Sessions, info: &LogInfo, messages: &[Arc<str>]) -> Re
     Ok(heard)
 }
 
-/// What a page calls the messages behind this entry.
+/// What a page calls a message.
 fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
     let ids = match entry {
-        Entry::Custom(Custom { kind, value }) if &**kind == PAGE_MARK => value["messageIds"].as_array(),
-        _ => None,
+        Entry::User(message) => message.ids.clone(),
+        _ => Vec::new(),
     };
-    ids.into_iter().flatten().filter_map(Value::as_str).map(Arc::from)
+    ids.into_iter()
 }
 
 /// Adds to the tools of a request what they are, as far as they are the same today.

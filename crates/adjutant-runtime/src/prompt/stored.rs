@@ -10,6 +10,7 @@ use adjutant_agent::{
     Answered, DueWork, Event, EventFold, EventKind, Journal, JournalErrorKind, Lane, LogId, LogInfo, LogQuery, Pause,
     Post, PostNo, RecordStream, Seq, SessionMeta, Sessions, Work,
 };
+use adjutant_llm::UserMessage;
 use adjutant_tool::Identity;
 use adjutant_toolkit::{Files, Undo};
 use async_trait::async_trait;
@@ -89,8 +90,16 @@ impl StoredPrompter {
 
     /// Posts a prompt, to a session that is made if there is none; returns its newest record before that.
     async fn say(&self, name: &str, text: &str, messages: &[Arc<str>]) -> Result<Seq, Error> {
-        let (log, said) = (session::check(name)?, live::message(Lane::FollowUp, text)?);
+        let log = session::check(name)?;
+        // Its names come with it: it is one post.
+        let said = live::message(Lane::FollowUp, UserMessage { ids: messages.to_vec(), ..UserMessage::from(text) })?;
         let head = match self.journal().info(&log).await {
+            Ok(LogInfo { work: Some(Work::Aside { why }), .. }) => {
+                let message = format!(
+                    "no worker hears it: {why}; hint: `adjutant fleet retry {name}` has the session driven again"
+                );
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
             Ok(info) => info.head,
             Err(error) if error.kind == JournalErrorKind::Missing => {
                 match self.0.sessions.create(&log, SessionMeta::default()).await {
@@ -101,10 +110,6 @@ impl StoredPrompter {
             }
             Err(error) => return Err(told::of_journal(error)),
         };
-        if !messages.is_empty() {
-            // It counts only with what follows it.
-            self.post(&log, Post::Message { lane: Lane::Steering, content: live::mark(messages) }).await?;
-        }
         self.post(&log, said).await?;
         Ok(head)
     }
@@ -250,8 +255,8 @@ impl Prompter for StoredPrompter {
         }
         let info = self.info(session).await?;
         let post = match control {
-            Control::Steer { text } => live::message(Lane::Steering, &text)?,
-            Control::FollowUp { text } | Control::Prompt { text, .. } => live::message(Lane::FollowUp, &text)?,
+            Control::Steer { text } => live::message(Lane::Steering, &*text)?,
+            Control::FollowUp { text } | Control::Prompt { text, .. } => live::message(Lane::FollowUp, &*text)?,
             Control::Answer { answers } => return self.answer(&info, &answers).await,
             Control::Stop {} => {
                 let open = self.0.sessions.open_run(&info).await.map_err(told::of_journal)?;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{JournalErrorKind, Lane, Post, Seq};
+use adjutant_agent::{Event, EventKind, JournalErrorKind, Lane, Post, Seq};
 use adjutant_protocols::a2a::{Desk, DeskWish, Events, Until};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
@@ -44,20 +44,28 @@ impl LocalPrompter {
             return self.followed(session.into(), after).await;
         }
         let after = live::after(&info, Some(after.0))?;
+        let was_at_work = asked.table.is_at_work(session);
         let lead = asked.table.lead(&session.into(), |name| (asked.lead)(name))?;
         let events: EventStream = match lead.active().await? {
             Some(agent) => Box::pin(agent.log().events_after(after).map(|event| event.map_err(told::of_agent))),
             None => Box::pin(stream::empty()),
         };
         asked.table.forget();
-        if !self.is_left(session) {
+        let is_left = self.is_left(session);
+        if was_at_work && !is_left {
             return Ok(events);
         }
-        // Whoever follows the task is asked too whether it goes on.
         let mut events: Vec<_> = events.collect().await;
         let newest = events.iter().rev().filter_map(|it| it.as_ref().ok()).find(|event| event.who.depth == 0);
-        let ends = newest.map(|event| following::asks(event, vec![Arc::new(left(session))]));
-        events.extend(ends.into_iter().flatten().map(Ok));
+        let is_end = |event: &Event| matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+        let ends = match newest {
+            // Whoever follows the task is asked too whether it goes on.
+            Some(event) if is_left => following::asks(event, vec![Arc::new(left(session))]),
+            // As in a fork: nobody goes on with it, unless somebody has begun meanwhile. The next prompt closes it.
+            Some(event) if !is_end(event) && !asked.table.is_at_work(session) => vec![following::cut(event)],
+            _ => Vec::new(),
+        };
+        events.extend(ends.into_iter().map(Ok));
         Ok(Box::pin(stream::iter(events)))
     }
 

@@ -1,13 +1,13 @@
 //! The agent for callers that speak A2A: the card before the token, everything else behind it.
 
 use adjutant_llm::Script;
-use adjutant_runtime::prompt::PausesRequest;
+use adjutant_runtime::prompt::{ForkRequest, PausesRequest, SessionState};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
     raw::{Asked, ask},
-    stage::{Over, Stage, stage},
+    stage::{self, Over, Stage, stage},
 };
 
 fn asked(method: &str, params: Value) -> Asked<'static> {
@@ -70,5 +70,36 @@ async fn agent_answers_over_a2a_behind_its_token_and_shows_its_card_to_everybody
     for cancelled in join_all(cancels).await {
         assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
     }
+    stage.server.abort();
+}
+
+#[tokio::test]
+async fn fork_of_a_run_that_waits_is_answered_and_one_of_its_middle_is_over() {
+    let asks = Script::new().call("delete", json!({"what": "it"}));
+    let stage = stage(Over::Http, [asks, Script::new().text("Kept it."), Script::new().text("Fine.")]).await;
+    let events = stage::all(stage.stream("talk", "Delete it.").await.expect("it begins")).await;
+    let opened = events.iter().find(|it| stage::name(it) == "turn_started").expect("a turn").seq;
+    for (to, at) in [("waits", None), ("cut", Some(opened.0))] {
+        let mut fork = ForkRequest::new(to);
+        fork.at = at;
+        let made = stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
+        let stands = if at.is_some() { SessionState::Open } else { SessionState::Waiting };
+        assert_eq!(made.state, stands, "{to}");
+    }
+    let page = stage.prompter.pauses(PausesRequest::new()).await.expect("a page");
+    assert_eq!(page.pauses.iter().map(|it| &*it.session).collect::<Vec<_>>(), ["talk", "waits"]);
+    let kept = result(&stage, "SendMessage", said("m1", "No.", &json!({"taskId": "1.waits"}))).await;
+    assert_eq!(kept["task"]["artifacts"][0]["parts"][0]["text"], "Kept it.");
+
+    for method in ["GetTask", "CancelTask"] {
+        let told = result(&stage, method, json!({"id": "1.cut"})).await;
+        assert_eq!(told["status"]["state"], "TASK_STATE_CANCELED", "{method}");
+    }
+    let next = result(&stage, "SendMessage", said("m2", "Rather tell me.", &json!({"contextId": "cut"}))).await;
+    assert_eq!(
+        (&next["task"]["id"], &next["task"]["status"]["state"]),
+        (&json!("2.cut"), &json!("TASK_STATE_COMPLETED"))
+    );
+    assert_eq!(next["task"]["artifacts"][0]["parts"][0]["text"], "Fine.");
     stage.server.abort();
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use adjutant::{
     Agent,
-    agent::{Continue, Journal},
+    agent::{Continue, DueWork, Journal},
     llm::{Gate, Script, ScriptedModel},
     toolkit::Edits,
 };
@@ -265,36 +265,39 @@ async fn streams_of_other_pages_are_told_over_a_store_by_whoever_works_in_it() {
 
 #[tokio::test]
 async fn message_of_a_page_is_heard_once_over_a_store_and_followed_before_its_run_began() {
-    let stage = stage([], [Script::new().text("One."), Script::new().text("Two.")]).await;
-    let body = |session: &str| {
-        let message = json!({"id": format!("of {session}"), "role": "user", "content": "Go."});
+    let stage = stage([], ["One.", "Two.", "Three."].map(|text| Script::new().text(text))).await;
+    let body = |session: &str, id: &str| {
+        let message = json!({"id": id, "role": "user", "content": "Go."});
         json!({"threadId": session, "runId": "r", "messages": [message]})
     };
-    let told = async |path: &str, session: &str| {
+    let told = async |path: &str, session: &str, id: &str| {
         let path = format!("/v1/agents/store/ag-ui{path}");
-        let answer = stage.ask(Method::POST, &path, Some(body(session))).await;
+        let answer = stage.ask(Method::POST, &path, Some(body(session, id))).await;
         (answer.status().as_u16(), answer.text().await.expect("it is text"))
     };
-    let work = async |session: &str| {
+    let work = async |session: &str, id: &str| {
         let log = session.into();
-        while !stage.stored.posted(&log, Default::default()).await.is_ok_and(|posted| posted.len() == 2) {
+        while !stage.stored.posted(&log, Default::default()).await.is_ok_and(|posted| posted.len() == 1) {
             tokio::task::yield_now().await;
         }
-        assert_eq!(told("", session).await.0, 409, "it is said once");
+        assert_eq!(told("", session, id).await.0, 409, "it is said once");
         // A page that comes back meanwhile waits for the run too.
         let worked = async {
             tokio::task::yield_now().await;
             stage.worker.session(session.into()).run(Continue).await.expect("it ends")
         };
-        tokio::join!(told("/connect", session), worked).0
+        tokio::join!(told("/connect", session, id), worked).0
     };
-    for (session, says) in [("one", "One."), ("two", "Two.")] {
-        let ((status, first), back) = tokio::join!(told("", session), work(session));
-        assert!(status == 200 && first.contains(says), "{first}");
+    for (session, says) in [("one", "One."), ("two", "Two."), ("one", "Three.")] {
+        let ((status, first), back) = tokio::join!(told("", session, says), work(session, says));
+        assert!(status == 200 && first.contains(says) && !first.contains("heard-"), "{first}");
         assert!(back.0 == 200 && back.1.contains(says) && !back.1.contains("RUN_ERROR"), "{back:?}");
-        assert_eq!(told("", session).await.0, 200);
-        let again = told("", session).await.1;
+        assert_eq!(told("", session, says).await.0, 200);
+        let again = told("", session, says).await.1;
         assert!(again.contains(says) && !again.contains("RUN_ERROR"), "{again}");
     }
-    assert_eq!(told("/connect", "nobody").await.0, 404);
+    assert_eq!(told("/connect", "nobody", "m").await.0, 404);
+    stage.stored.set_aside(&"two".into(), "it breaks").await.expect("it is there");
+    let (status, aside) = told("", "two", "m").await;
+    assert!(status == 409 && aside.contains("it breaks; hint: `adjutant fleet retry two`"), "{aside}");
 }

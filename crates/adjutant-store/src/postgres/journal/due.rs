@@ -85,8 +85,8 @@ impl PostgresJournal {
             let (id, epoch) = (row.try_get(9)?, Epoch(unsigned(row, 10)?));
             let lease = Lease::new(&self.database, &info.log, id, epoch);
             let (seq, link) = (info.head, digest(row, 11)?);
-            let newest_post = PostNo(unsigned(row, 17)?);
-            let lost = u16::try_from(row.try_get::<_, i16>(18)?).unwrap_or(0);
+            let newest_post = PostNo(unsigned(row, 18)?);
+            let lost = u16::try_from(row.try_get::<_, i16>(19)?).unwrap_or(0);
             Ok(DueLog { info, newest_post, lost, log: Box::new(PostgresLog::new(lease, seq, link)) })
         };
         rows.iter().map(due).collect()

@@ -25,7 +25,7 @@ macro_rules! fields {
         concat!(
             "name, created_ms, updated_ms, seq, bytes, about, parent, parent_seq, ",
             $crate::postgres::journal::lease::is_owned!(),
-            ", logs.id, epoch, link, work, waits, until_ms, aside, logs.owner"
+            ", logs.id, epoch, link, work, waits, until_ms, aside, logs.owner, due_ms"
         )
     };
 }
@@ -204,6 +204,7 @@ pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo
         info.owner = Some(text(row, 16)?);
     }
     info.work = Some(due::work(row, 12)?);
+    info.due_ms = row.try_get::<_, Option<i64>>(17)?.and_then(|at| u64::try_from(at).ok());
     info.about = about;
     Ok(info)
 }

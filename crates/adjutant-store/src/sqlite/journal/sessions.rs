@@ -14,7 +14,7 @@ use super::{
 
 /// The columns that are read of a log.
 const COLUMNS: &str = "key, id, created_ms, updated_ms, head, bytes, epoch, instance, title, agent, parent, parent_seq, \
-                       (SELECT json_group_array(label) FROM labels WHERE log = key), work, waits, until_ms, aside, owner";
+                       (SELECT json_group_array(label) FROM labels WHERE log = key), work, waits, until_ms, aside, owner, due_ms";
 
 /// Returns the information about a log.
 pub(super) fn info(db: &Connection, owners: &Owners, log: &LogId) -> Result<LogInfo, Fault> {
@@ -101,6 +101,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
             Work::Parked { on: text(14)?.unwrap_or_default(), until_ms }
         }
     });
+    info.due_ms = row.get::<_, Option<i64>>(18)?.map(number::read);
     info.about = about;
     Ok(info)
 }
