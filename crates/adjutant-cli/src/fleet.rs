@@ -7,7 +7,10 @@ use adjutant::{
     agent::{DueWork, Lane, LogInfo, LogQuery, Pause, Post, Seq, Waker, Work},
     fleet::{Fleet as Workers, FleetPlacement},
     llm::{Entry, UserMessage},
-    runtime::{Credentials, Engine, Lead, Overrides, TrustStore, prompt::check_name},
+    runtime::{
+        Credentials, Engine, Lead, Overrides, Prompter as _, TrustStore,
+        prompt::{Control, check_name},
+    },
 };
 use serde_json::json;
 
@@ -173,10 +176,8 @@ async fn answer(args: &AnswerDue) -> Result<Exit, Problem> {
         return Err(Problem::new(Exit::Waits, text).hint("--approve, --deny or --answer ID=TEXT answers"));
     }
     answers::show(&args.given.approve, None, &pauses, &given)?;
-    for it in given {
-        let post = Post::Answer { pause: it.pause, answer: it.answer, shown: it.shown };
-        store.journal().post(&info.log, post).await.map_err(|error| of_journal(&error))?;
-    }
+    let given = Control::Answer { answers: given };
+    up::view::prompter(&store).control(Some(&info.log.0), given).await.map_err(|error| of_runtime(&error))?;
     tell("a worker hears it");
     Ok(Exit::Finished)
 }

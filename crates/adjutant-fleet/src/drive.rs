@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent, ChildLink, ChildRole, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, LogInfo, Outcome,
-    Owner, Post, PostNo, RunBuilder, Work,
+    Agent, ChildLink, ChildRole, Continue, DueLog, DueWork, Error, JournalError, JournalErrorKind, LogId, LogInfo,
+    Outcome, Owner, Post, PostNo, RunBuilder, Work,
 };
 use adjutant_tool::Cancel;
 
@@ -28,15 +28,18 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
     };
     match worked {
         Ok(Some(Outcome::Paused { .. })) => Ended::Parked,
+        Ok(Some(Outcome::Failed { .. })) => {
+            // What it had not heard waits for the next post: it would fail over that again and again.
+            pass_over(&**journal, &name, newest_post).await;
+            Ended::Finished
+        }
         Ok(Some(_)) => Ended::Finished,
         Ok(None) => Ended::Nothing,
         // Another owner has it: nothing is lost, and nothing is left to do.
         Err(error) if is_taken(&error) => Ended::Nothing,
         // What was posted is no answer, or no prompt: it waits for what is.
         Err(Error::Answers(_) | Error::Prompt(_)) => {
-            if let Err(error) = journal.pass_over(&name, newest_post).await {
-                tracing::warn!(%error, log = %name, "posts to a session could not be passed over");
-            }
+            pass_over(&**journal, &name, newest_post).await;
             Ended::Nothing
         }
         // The storage may be there again soon: the session stays due.
@@ -48,6 +51,12 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
             tracing::warn!(%error, log = %name, "a session could not be worked on, and is set aside");
             set_aside(journal, &info, &first_line(&error)).await
         }
+    }
+}
+
+async fn pass_over(journal: &dyn DueWork, log: &LogId, upto: PostNo) {
+    if let Err(error) = journal.pass_over(log, upto).await {
+        tracing::warn!(%error, %log, "posts to a session could not be passed over");
     }
 }
 
@@ -123,9 +132,10 @@ async fn work(journal: &dyn DueWork, agent: &Agent, info: &LogInfo, owner: &Owne
     }
     if is_child && !matches!(outcome, Outcome::Paused { .. }) {
         // Its parent hears how it failed, if it did.
-        return children::tell(journal, log, owner).await.map(|()| Some(outcome)).map_err(Error::from);
+        children::tell(journal, log, owner).await?;
     }
-    worked.map(|result| Some(result.outcome))
+    // A run that failed has ended: the log says how.
+    Ok(Some(outcome))
 }
 
 fn is_taken(error: &Error) -> bool {

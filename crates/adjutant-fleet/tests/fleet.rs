@@ -12,7 +12,10 @@ use adjutant_agent::{
     Agent, DueWork, Flush, Journal, Lane, LogId, LogInfo, MAX_LOST_OWNERS, MemoryJournal, Owner, Post, Seq, Waker, Work,
 };
 use adjutant_fleet::{Fleet, FleetStatus};
-use adjutant_llm::{CallResult, Entry, FixedWorld, Request, Script, ScriptedModel, UserMessage};
+use adjutant_llm::{
+    CallResult, Entry, Error as LlmError, ErrorKind as LlmErrorKind, FixedWorld, Request, Script, ScriptedModel,
+    UserMessage,
+};
 use adjutant_tool::{Answer, Approval, CallContext, Cancel, Replay, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -185,6 +188,23 @@ async fn what_a_worker_leaves_at_its_end_goes_on_with_another() {
     let reader = agent(false).journal(journal.clone()).session("log".into());
     reader.log().open().await.expect("it opens");
     assert!(reader.log().transcript().iter().any(|stored| format!("{stored:?}").contains("it is there")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_fails_has_ended_and_the_next_post_begins_another() {
+    let journal = MemoryJournal::default();
+    let refused = Script::new().fail(LlmError::new(LlmErrorKind::Invalid, "no such model"));
+    let agent = Agent::new(ScriptedModel::new([refused, Script::new().text("done")]));
+    let fleet = || {
+        let agent = agent.clone();
+        Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
+    };
+    post(&journal, "log", "Do it.").await;
+    until(fleet(), |status| status.finished() == 1).await;
+    assert_eq!(work(&journal, "log").await, Work::Idle);
+    assert!(journal.due(&Owner::default(), 9).await.expect("it tells").is_empty());
+    post(&journal, "log", "Again.").await;
+    until(fleet(), |status| status.finished() == 1).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -139,7 +139,13 @@ impl Attached {
         if let Some(event) = live.next.take() {
             return Poll::Ready(self.pass(event).map(Ok));
         }
-        match live.events.poll_event(cx) {
+        let mut heard = live.events.poll_event(cx);
+        let has_ended = live.inbox.has_ended();
+        if has_ended && heard.is_pending() {
+            // What was told just before the end is heard first.
+            heard = live.events.poll_event(cx);
+        }
+        match heard {
             Poll::Ready(Some(event)) if live.is_joined => Poll::Ready(self.pass(event).map(Ok)),
             Poll::Ready(Some(event)) => {
                 self.past.go_on_until(event.seq);
@@ -147,7 +153,7 @@ impl Attached {
                 live.next = Some(event);
                 Poll::Ready(None)
             }
-            Poll::Pending if !live.inbox.has_ended() => Poll::Pending,
+            Poll::Pending if !has_ended => Poll::Pending,
             Poll::Ready(None) | Poll::Pending => {
                 self.leave();
                 Poll::Ready(None)

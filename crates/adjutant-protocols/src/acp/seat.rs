@@ -4,6 +4,7 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use adjutant_agent::{Agent, Queued, Running};
@@ -12,7 +13,10 @@ use adjutant_llm::{FinishReason, UserMessage};
 use adjutant_tool::Cancel;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use super::{
     ask::{self, AskWay, Asker},
@@ -25,6 +29,10 @@ use crate::answer;
 
 /// What is said when nobody answered what must be allowed or chosen.
 const WAITS: &str = "[nobody answered, so the run waits: your next message asks again]";
+
+/// The time in which whoever is at work in a session that is closed leaves it, and that between two looks.
+const LEFT_WITHIN: Duration = Duration::from_secs(5);
+const BETWEEN: Duration = Duration::from_millis(10);
 
 /// A session that is open.
 pub(super) struct Seat {
@@ -104,6 +112,16 @@ impl Seat {
     /// Wishes that what is at work stops.
     pub(super) fn cancel(&self) {
         lock(&self.turn).iter().for_each(Cancel::cancel);
+    }
+
+    /// Waits until nobody is at work in the session; not for ever.
+    pub(super) async fn left(self: Arc<Self>) {
+        let left = async {
+            while Arc::strong_count(&self) > 1 {
+                sleep(BETWEEN).await;
+            }
+        };
+        let _is_left = timeout(LEFT_WITHIN, left).await;
     }
 
     /// Tells what became of an event; and that it was told.

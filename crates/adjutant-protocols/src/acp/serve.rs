@@ -210,7 +210,12 @@ impl Server<'_> {
                 let seat = self.seat(&params)?;
                 seat.cancel();
                 self.sessions().remove(&seat.id);
-                Ok(now(json!({})))
+                // Its log is free then, for whoever opens it next.
+                Ok(async move {
+                    seat.left().await;
+                    Ok(json!({}))
+                }
+                .boxed())
             }
             _ => Err(RpcFault(RpcFault::METHOD, format!("there is no such method here: {method}"))),
         }

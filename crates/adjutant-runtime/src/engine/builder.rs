@@ -213,7 +213,7 @@ impl EngineBuilder {
         let leads = Arc::new(Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named));
         let forgetful = Arc::clone(&leads);
         let default_session = manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into());
-        let usual = Arc::clone(&default_session);
+        let (usual, table) = (Arc::clone(&default_session), SessionTable::new());
         let prompter = LocalPrompter::over(Asked {
             lead: Box::new(move |session| {
                 // A folder of its own is removed when nobody can ask any more.
@@ -226,12 +226,12 @@ impl EngineBuilder {
             options,
             sessions,
             due,
-            glances: Glances::default(),
+            glances: Glances::of(&table),
             default_session,
             name: Arc::clone(&manifest.name),
             lasts,
             calls: Calls::default(),
-            table: SessionTable::new(),
+            table,
             rules,
             kept_rules: KeptRules::of(&workspace),
         });

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use adjutant_agent::{LogId, LogInfo, Outcome, Record, Seq, Sessions, Stamped, Work};
@@ -10,7 +10,7 @@ use adjutant_llm::{NanoUsd, ThreadId, Usage};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use super::{SessionInfo, told};
+use super::{SessionInfo, SessionTable, open::OpenState, told};
 use crate::Error;
 
 /// The largest number of records that are read for a page of sessions: what a longer log used is known some pages later.
@@ -42,7 +42,11 @@ pub enum SessionState {
 
 /// What is kept of sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Glances(Mutex<BTreeMap<LogId, Glance>>);
+pub(crate) struct Glances {
+    kept: Mutex<BTreeMap<LogId, Glance>>,
+    /// Who works in them, where that is this program.
+    table: Option<Arc<SessionTable>>,
+}
 
 /// What the first records of a log tell.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +62,17 @@ struct Glance {
 }
 
 impl Glances {
+    /// Of sessions in which those of this table work.
+    pub(crate) fn of(table: &Arc<SessionTable>) -> Self {
+        Self { table: Some(Arc::clone(table)), ..Self::default() }
+    }
+
+    /// True if a crash has cut off the run of a session, and somebody is asked whether it goes on: whoever asks has its log.
+    fn is_left(&self, session: &str) -> bool {
+        let run = self.table.as_ref().and_then(|table| table.open().get(session));
+        run.is_some_and(|run| run.state == OpenState::Left)
+    }
+
     /// Looks at a session; at most so many records are read, and taken from their number.
     pub(super) async fn at(&self, sessions: &Sessions, info: LogInfo, most: &mut u64) -> Result<SessionInfo, Error> {
         let known = self.kept(|kept| kept.get(&info.log).cloned());
@@ -81,8 +96,12 @@ impl Glances {
             });
         }
         let is_known = glance.at >= info.head;
+        let state = match self.is_left(&info.log.0) {
+            true => SessionState::Waiting,
+            false => state(sessions, &info, &glance).await?,
+        };
         Ok(SessionInfo {
-            state: state(sessions, &info, &glance).await?,
+            state,
             usage: is_known.then_some(glance.usage),
             cost: glance.cost.filter(|_| is_known),
             ..SessionInfo::of(info)
@@ -90,7 +109,7 @@ impl Glances {
     }
 
     fn kept<T>(&self, with: impl FnOnce(&mut BTreeMap<LogId, Glance>) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

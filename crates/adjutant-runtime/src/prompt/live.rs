@@ -123,7 +123,9 @@ impl LocalPrompter {
 
     pub(super) async fn forked(&self, session: &str, request: &ForkRequest) -> Result<SessionInfo, Error> {
         let asked = self.asked();
-        let model = request.model.as_deref().map(|name| (asked.models)(name)).transpose()?;
+        // That there is no such model is a fault of the request.
+        let unknown = |error: Error| Error::new(ErrorKind::Invalid, error.message()).behind(error);
+        let model = request.model.as_deref().map(|name| (asked.models)(name).map_err(unknown)).transpose()?;
         request.prompt.as_deref().map(|text| message(Lane::Steering, text)).transpose()?;
         let made = forking::fork(&asked.sessions, session, request).await?;
         let waits = asked.sessions.open_run(&made).await.map_err(told::of_journal)?;

@@ -79,7 +79,7 @@ impl LocalPrompter {
     /// Returns a prompter for one agent: each session is a log of this journal, and objects are asked of this model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
-        let (name, known) = (Arc::clone(&agent.identity().name), Arc::clone(&model));
+        let (name, known, table) = (Arc::clone(&agent.identity().name), Arc::clone(&model), SessionTable::new());
         Self::over(Asked {
             lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
             forget: Box::new(|_| {}),
@@ -91,14 +91,14 @@ impl LocalPrompter {
             options: Options::default(),
             sessions: Sessions::new(journal),
             due: None,
-            glances: Glances::default(),
+            glances: Glances::of(&table),
             default_session: DEFAULT_SESSION.into(),
             rules: BTreeMap::new(),
             kept_rules: None,
             name,
             lasts: false,
             calls: Calls::default(),
-            table: SessionTable::new(),
+            table,
         })
     }
 

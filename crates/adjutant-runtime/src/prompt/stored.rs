@@ -45,6 +45,8 @@ struct Stored {
     due: Option<Arc<dyn DueWork>>,
     restoring: Option<Box<Restoring>>,
     glances: Glances,
+    /// Answers are looked at and posted one after the other.
+    answering: tokio::sync::Mutex<()>,
     /// The folds of logs that were told, the newest last.
     folds: Mutex<Vec<(LogId, u64, EventFold)>>,
 }
@@ -53,7 +55,8 @@ impl StoredPrompter {
     /// A prompter over the sessions of this journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         let (sessions, glances, folds) = (Sessions::new(journal), Glances::default(), Mutex::default());
-        Self(Arc::new(Stored { sessions, due: None, restoring: None, glances, folds }))
+        let answering = tokio::sync::Mutex::default();
+        Self(Arc::new(Stored { sessions, due: None, restoring: None, glances, answering, folds }))
     }
 
     /// The same, of a journal that knows what of it is due.
@@ -116,6 +119,7 @@ impl StoredPrompter {
 
     /// Posts answers to what the run of a session waits for.
     async fn answer(&self, info: &LogInfo, answers: &[Answered]) -> Result<(), Error> {
+        let _alone = self.0.answering.lock().await;
         let open = self.0.sessions.open_run(info).await.map_err(told::of_journal)?;
         let pauses = open.map(|open| open.pauses).unwrap_or_default();
         if pauses.is_empty() {
@@ -124,21 +128,30 @@ impl StoredPrompter {
         if answers.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "there are no answers"));
         }
-        let posted = self.journal().posted(&info.log, PostNo(0)).await.map_err(told::of_journal)?;
-        let posted = posted.into_iter().filter_map(|it| match it.post {
-            Post::Answer { pause, answer, shown } => Some(Answered { pause, answer, shown }),
-            _ => None,
-        });
-        let posted: Vec<_> = posted.collect();
+        let posted = self.answered(&info.log, None).await?;
         resuming::fit(&pauses, &posted, answers)?;
         let is_heard = |it: &&Answered| {
             pauses.iter().any(|pause| pause.id == it.pause && resuming::heard(&posted, pause).is_some())
         };
         for given in answers.iter().filter(|it| !is_heard(it)) {
             let (pause, answer, shown) = (given.pause.clone(), given.answer.clone(), given.shown);
-            self.post(&info.log, Post::Answer { pause, answer, shown }).await?;
+            let posted = self.journal().post(&info.log, Post::Answer { pause, answer, shown }).await;
+            let before = self.answered(&info.log, Some(posted.map_err(told::of_journal)?)).await?;
+            // Another program may have been faster: of two, the first is heard.
+            resuming::fit(&pauses, &before, std::slice::from_ref(given))?;
         }
         Ok(())
+    }
+
+    /// The answers that nobody has heard yet, up to a post.
+    async fn answered(&self, log: &LogId, before: Option<PostNo>) -> Result<Vec<Answered>, Error> {
+        let posted = self.journal().posted(log, PostNo(0)).await.map_err(told::of_journal)?;
+        let earlier = posted.into_iter().filter(|it| before.is_none_or(|before| it.no < before));
+        let answers = earlier.filter_map(|it| match it.post {
+            Post::Answer { pause, answer, shown } => Some(Answered { pause, answer, shown }),
+            _ => None,
+        });
+        Ok(answers.collect())
     }
 
     /// What comes after a record, up to the next end or wait of a run, whoever performs it and whenever.

@@ -61,8 +61,15 @@ impl LocalPrompter {
         let ends = match newest {
             // Whoever follows the task is asked too whether it goes on.
             Some(event) if is_left => following::asks(event, vec![Arc::new(left(session))]),
-            // As in a fork: nobody goes on with it, unless somebody has begun meanwhile. The next prompt closes it.
-            Some(event) if !is_end(event) && !asked.table.is_at_work(session) => vec![following::cut(event)],
+            // As in a fork: nobody goes on with it, unless somebody has begun meanwhile.
+            Some(event) if !is_end(event) && !asked.table.is_at_work(session) => {
+                let open = asked.sessions.open_run(&info).await.map_err(told::of_journal)?;
+                match open.map(|open| open.pauses).filter(|pauses| !pauses.is_empty()) {
+                    Some(pauses) => following::asks(event, pauses),
+                    // The next prompt closes it.
+                    None => vec![following::cut(event)],
+                }
+            }
             _ => Vec::new(),
         };
         events.extend(ends.into_iter().map(Ok));

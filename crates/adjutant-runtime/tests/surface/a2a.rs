@@ -76,20 +76,25 @@ async fn agent_answers_over_a2a_behind_its_token_and_shows_its_card_to_everybody
 #[tokio::test]
 async fn fork_of_a_run_that_waits_is_answered_and_one_of_its_middle_is_over() {
     let asks = Script::new().call("delete", json!({"what": "it"}));
-    let stage = stage(Over::Http, [asks, Script::new().text("Kept it."), Script::new().text("Fine.")]).await;
+    let kept = || Script::new().text("Kept it.");
+    let stage = stage(Over::Http, [asks, kept(), kept(), Script::new().text("Fine.")]).await;
     let events = stage::all(stage.stream("talk", "Delete it.").await.expect("it begins")).await;
     let opened = events.iter().find(|it| stage::name(it) == "turn_started").expect("a turn").seq;
-    for (to, at) in [("waits", None), ("cut", Some(opened.0))] {
+    // In its log, it has asked there and does not wait yet.
+    let asked = events.iter().find(|it| stage::name(it) == "paused").expect("a pause").seq;
+    for (to, at) in [("waits", None), ("asks", Some(asked.0)), ("cut", Some(opened.0))] {
         let mut fork = ForkRequest::new(to);
         fork.at = at;
         let made = stage.prompter.fork(Some("talk"), fork).await.expect("it is made");
-        let stands = if at.is_some() { SessionState::Open } else { SessionState::Waiting };
+        let stands = if to == "cut" { SessionState::Open } else { SessionState::Waiting };
         assert_eq!(made.state, stands, "{to}");
     }
     let page = stage.prompter.pauses(PausesRequest::new()).await.expect("a page");
-    assert_eq!(page.pauses.iter().map(|it| &*it.session).collect::<Vec<_>>(), ["talk", "waits"]);
-    let kept = result(&stage, "SendMessage", said("m1", "No.", &json!({"taskId": "1.waits"}))).await;
-    assert_eq!(kept["task"]["artifacts"][0]["parts"][0]["text"], "Kept it.");
+    assert_eq!(page.pauses.iter().map(|it| &*it.session).collect::<Vec<_>>(), ["asks", "talk", "waits"]);
+    for to in ["waits", "asks"] {
+        let kept = result(&stage, "SendMessage", said("m1", "No.", &json!({"taskId": format!("1.{to}")}))).await;
+        assert_eq!(kept["task"]["artifacts"][0]["parts"][0]["text"], "Kept it.", "{to}");
+    }
 
     for method in ["GetTask", "CancelTask"] {
         let told = result(&stage, method, json!({"id": "1.cut"})).await;

@@ -100,6 +100,23 @@ fn model_is_told_why_when_its_call_is_denied() {
 }
 
 #[test]
+fn first_answer_that_is_posted_is_heard_and_another_one_refused() {
+    for desk in Desk::each() {
+        let server = serve([lists(), says("One file.")]);
+        desk.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
+        for (given, code, told) in [
+            (&["--approve"][..], 0, "a worker hears it"),
+            (&["--deny", "--why", "no"], 2, "was answered otherwise"),
+            (&["--approve"], 0, "a worker hears it"),
+        ] {
+            let answered = desk.see(&[&["fleet", "answer", "s"], given].concat());
+            assert!(answered.code == Some(code) && answered.stderr.contains(told), "{answered:#?}");
+        }
+        desk.ask(&server, &["resume", "s", "-q"]).check(0, "One file.\n", "");
+    }
+}
+
+#[test]
 fn calls_still_wait_when_the_session_is_resumed_or_forked() {
     for desk in Desk::each() {
         let server = serve([lists(), lists(), says("Done."), lists()]);
