@@ -213,7 +213,7 @@ async fn is_forked_and_deleted(way: &Way) {
     let said = end(&all(events).await).1;
     assert!(said.starts_with("I am offline"), "{said}");
     (other.model, other.to) = (Some("no/such".into()), way.session("none").into());
-    refused(way.prompter.fork(Some(&from), other).await, ErrorKind::Model);
+    refused(way.prompter.fork(Some(&from), other).await, ErrorKind::Invalid);
     way.prompter.delete(&from).await.expect("it goes");
     refused(way.prompter.delete(&from).await, ErrorKind::Missing);
     assert_eq!(way.prompt("to", "And now?").await.expect("it is whole"), "You said: And now?");
