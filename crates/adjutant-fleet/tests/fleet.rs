@@ -194,7 +194,8 @@ async fn what_a_worker_leaves_at_its_end_goes_on_with_another() {
 async fn run_that_fails_has_ended_and_the_next_post_begins_another() {
     let journal = MemoryJournal::default();
     let refused = Script::new().fail(LlmError::new(LlmErrorKind::Invalid, "no such model"));
-    let agent = Agent::new(ScriptedModel::new([refused, Script::new().text("done")]));
+    let model = Arc::new(ScriptedModel::new([refused, Script::new().text("done")]));
+    let agent = Agent::new(Arc::clone(&model));
     let fleet = || {
         let agent = agent.clone();
         Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
@@ -205,6 +206,8 @@ async fn run_that_fails_has_ended_and_the_next_post_begins_another() {
     assert!(journal.due(&Owner::default(), 9).await.expect("it tells").is_empty());
     post(&journal, "log", "Again.").await;
     until(fleet(), |status| status.finished() == 1).await;
+    let asked = format!("{:?}", model.requests().last().expect("a request").entries);
+    assert!(asked.contains("Do it.") && asked.contains("Again."), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]

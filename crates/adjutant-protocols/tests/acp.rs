@@ -485,3 +485,16 @@ async fn question_is_answered_by_the_next_prompt_or_by_a_form() {
     assert_eq!(editor.prompt("Go.", &["7"]).await, lines(&format!("{begun}\n{form}\n{ended}")));
     editor.leave().await;
 }
+
+#[tokio::test]
+async fn session_is_loaded_right_behind_its_close_in_the_middle_of_a_prompt() {
+    let desk = Desk::new([Script::new().call("pay", json!({}))]);
+    let (mut editor, _) = Editor::open(&desk, "session/new", json!({})).await;
+    editor.prompt("Pay.", &["leave"]).await;
+    editor.ask("session/close", json!({"sessionId": "s"})).await;
+    editor.ask("session/load", json!({"sessionId": "s", "cwd": "/w", "mcpServers": []})).await;
+    let answers = [editor.answer(&[]).await, editor.answer(&[]).await, editor.answer(&[]).await];
+    let mut answers = answers.map(|heard| heard.last().cloned());
+    answers.sort();
+    assert_eq!(answers.map(Option::unwrap_or_default), ["cancelled", "ok", "ok"]);
+}

@@ -151,13 +151,15 @@ impl LocalExecutor {
     pub(crate) async fn opening(&mut self, run: &Run, first: Record, mut news: Vec<Record>) -> Vec<Record> {
         let Record::Began { run: number, .. } = &first else { return vec![first] };
         let (number, answered) = (*number, follows_answer(run, &first));
+        // Without a prompt, it begins for what waits: also behind words that a run before it failed over.
+        let ahead = if is_unprompted(&first) { NextStep::Stops } else { NextStep::Goes };
         let place = TurnPosition { run: number, turn: TurnNo(0) };
         let (observing, poller) = (self.observing(&news, place), self.poller(place));
         let work = async move {
             if let Some(observing) = observing {
                 observing.await;
             }
-            poller.poll(if answered { NextStep::Stops } else { NextStep::Goes }).await
+            poller.poll(ahead).await
         };
         let (mut placed, wish) = self.unless_wished(work).await;
         self.queue.queues.hand_over(&placed);
@@ -332,8 +334,11 @@ fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
 
 /// True if a run begins without a prompt, behind an answer or as the first.
 fn follows_answer(run: &Run, began: &Record) -> bool {
-    let is_unprompted = matches!(began, Record::Began { prompts, .. } if prompts.is_empty());
-    is_unprompted && run.waiting().tail() != Tail::Open
+    is_unprompted(began) && run.waiting().tail() != Tail::Open
+}
+
+fn is_unprompted(began: &Record) -> bool {
+    matches!(began, Record::Began { prompts, .. } if prompts.is_empty())
 }
 
 /// Returns the failed end of a run: the entries that should have gone on from an answer have been taken back or denied.

@@ -50,6 +50,8 @@ struct LiveRun {
     next: Option<Event>,
     /// True if the first record that was heard is told: everything after it is told as it is heard.
     is_joined: bool,
+    /// True if the log was read on since the run ended.
+    is_reread: bool,
     /// The runs under the first one whose ends were told from the log.
     ends: Vec<(ThreadId, RunNo)>,
     /// The beginnings of the replies that were heard and have not ended, by thread.
@@ -75,8 +77,8 @@ impl Attached {
         // An event has to be in the log to be read from there.
         inbox.ask_to_save();
         let said = said.into();
-        let live =
-            LiveRun { events, inbox, said, next: None, is_joined: false, ends: Vec::new(), open: BTreeMap::new() };
+        let (ends, open) = (Vec::new(), BTreeMap::new());
+        let live = LiveRun { events, inbox, said, next: None, is_joined: false, is_reread: false, ends, open };
         Self { live: Some(live), ..Self::following(past.until(newest)) }
     }
 
@@ -117,8 +119,14 @@ impl Attached {
         if !self.past.fold.is_done() || !self.past.fold.ready.is_empty() {
             let told = match ready!(self.past.poll_event(cx)) {
                 None if self.past.fold.is_done() => None,
-                None if live.inbox.has_ended() => {
+                None if live.inbox.has_ended() && live.is_reread => {
                     self.leave();
+                    None
+                }
+                None if live.inbox.has_ended() => {
+                    // All that was heard is in the log by now.
+                    live.is_reread = true;
+                    self.past.again();
                     None
                 }
                 None => {

@@ -3,7 +3,10 @@
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,7 +35,7 @@ const WAITS: &str = "[nobody answered, so the run waits: your next message asks 
 
 /// The time in which whoever is at work in a session that is closed leaves it, and that between two looks.
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
-const BETWEEN: Duration = Duration::from_millis(10);
+pub(super) const BETWEEN: Duration = Duration::from_millis(10);
 
 /// A session that is open.
 pub(super) struct Seat {
@@ -51,6 +54,7 @@ pub(super) struct Seat {
     given: Mutex<Vec<Answered>>,
     /// Prompts that are heard by a run which was left, until they are placed.
     steered: Mutex<Vec<Queued>>,
+    is_closed: AtomicBool,
 }
 
 /// The one thing at a time that is done in a session.
@@ -95,7 +99,20 @@ impl Seat {
         let id = open.agent.session_id().to_string();
         let (encoder, turn, given) = (Mutex::new(Encoder::new(root)), asker.turn(), Mutex::default());
         let (root, link, steered) = (root.to_owned(), Arc::clone(link), Mutex::default());
-        Self { id, open, root, agent, link, asker, encoder, shown, turn, given, steered }
+        Self {
+            id,
+            open,
+            root,
+            agent,
+            link,
+            asker,
+            encoder,
+            shown,
+            turn,
+            given,
+            steered,
+            is_closed: AtomicBool::new(false),
+        }
     }
 
     /// Begins to do something in the session.
@@ -114,10 +131,20 @@ impl Seat {
         lock(&self.turn).iter().for_each(Cancel::cancel);
     }
 
-    /// Waits until nobody is at work in the session; not for ever.
-    pub(super) async fn left(self: Arc<Self>) {
+    /// Nothing begins in the session any more, and what is at work stops.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.cancel();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Waits until nobody is at work in a session that was closed, but who waits here and the list; not for ever.
+    pub(super) async fn left(self: &Arc<Self>) {
         let left = async {
-            while Arc::strong_count(&self) > 1 {
+            while Arc::strong_count(self) > 2 {
                 sleep(BETWEEN).await;
             }
         };

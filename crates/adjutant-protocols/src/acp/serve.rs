@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
+    time::sleep,
 };
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
     editor::{Editor, EditorSkills},
     link::{LineReader, Link, RpcFault, write},
     open::{ListWish, OpenSession, SessionPage, SessionWish},
-    seat::Seat,
+    seat::{BETWEEN, Seat},
     terminal,
 };
 
@@ -208,11 +209,11 @@ impl Server<'_> {
             }
             "session/close" => {
                 let seat = self.seat(&params)?;
-                seat.cancel();
-                self.sessions().remove(&seat.id);
+                seat.close();
                 // Its log is free then, for whoever opens it next.
                 Ok(async move {
                     seat.left().await;
+                    self.sessions().remove(&seat.id);
                     Ok(json!({}))
                 }
                 .boxed())
@@ -247,6 +248,9 @@ impl Server<'_> {
 
     async fn load(&self, params: Value, skills: EditorSkills, is_told: bool) -> Result<Value, RpcFault> {
         let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
+        while self.sessions().get(id).is_some_and(|seat| seat.is_closed()) {
+            sleep(BETWEEN).await;
+        }
         let known = self.sessions().get(id).cloned();
         let seat = match known {
             Some(seat) => seat,
@@ -291,7 +295,7 @@ impl Server<'_> {
 
     fn seat(&self, params: &Value) -> Result<Arc<Seat>, RpcFault> {
         let id = params["sessionId"].as_str().unwrap_or_default();
-        let seat = self.sessions().get(id).cloned();
+        let seat = self.sessions().get(id).filter(|seat| !seat.is_closed()).cloned();
         seat.ok_or_else(|| RpcFault(RpcFault::NOT_FOUND, format!("no session of this name is open: {id:?}")))
     }
 

@@ -339,7 +339,8 @@ impl Prompter for StoredPrompter {
         }
         let (undo, files) = restoring(&info)?;
         let history = FileHistory::read(&**self.journal(), &info.log).await.map_err(told::of_journal)?;
-        let to = request.to.map_or_else(|| history.before(None).unwrap_or_default(), Seq);
+        let to = request.to.map(|to| live::after(&info, Some(to))).transpose()?;
+        let to = to.unwrap_or_else(|| history.before(None).unwrap_or_default());
         let since = history.parted(to).1;
         let restored = tokio::task::spawn_blocking(move || undo.restore(&files, &since)).await;
         let restored =
