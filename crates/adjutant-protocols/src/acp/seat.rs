@@ -54,6 +54,7 @@ pub(super) struct Seat {
     given: Mutex<Vec<Answered>>,
     /// Prompts that are heard by a run which was left, until they are placed.
     steered: Mutex<Vec<Queued>>,
+    /// True once the editor has closed it: nothing begins in it any more.
     is_closed: AtomicBool,
 }
 
@@ -98,21 +99,9 @@ impl Seat {
         });
         let id = open.agent.session_id().to_string();
         let (encoder, turn, given) = (Mutex::new(Encoder::new(root)), asker.turn(), Mutex::default());
-        let (root, link, steered) = (root.to_owned(), Arc::clone(link), Mutex::default());
-        Self {
-            id,
-            open,
-            root,
-            agent,
-            link,
-            asker,
-            encoder,
-            shown,
-            turn,
-            given,
-            steered,
-            is_closed: AtomicBool::new(false),
-        }
+        let (root, link, steered, is_closed) =
+            (root.to_owned(), Arc::clone(link), Mutex::default(), AtomicBool::default());
+        Self { id, open, root, agent, link, asker, encoder, shown, turn, given, steered, is_closed }
     }
 
     /// Begins to do something in the session.

@@ -248,6 +248,7 @@ impl Server<'_> {
 
     async fn load(&self, params: Value, skills: EditorSkills, is_told: bool) -> Result<Value, RpcFault> {
         let id = params["sessionId"].as_str().ok_or_else(|| RpcFault::params("a session needs its `sessionId`"))?;
+        // One that is being closed is opened anew.
         while self.sessions().get(id).is_some_and(|seat| seat.is_closed()) {
             sleep(BETWEEN).await;
         }

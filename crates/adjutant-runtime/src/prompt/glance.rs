@@ -10,7 +10,7 @@ use adjutant_llm::{NanoUsd, ThreadId, Usage};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use super::{SessionInfo, SessionTable, open::OpenState, told};
+use super::{SessionInfo, SessionTable, told};
 use crate::Error;
 
 /// The largest number of records that are read for a page of sessions: what a longer log used is known some pages later.
@@ -67,12 +67,6 @@ impl Glances {
         Self { table: Some(Arc::clone(table)), ..Self::default() }
     }
 
-    /// True if a crash has cut off the run of a session, and somebody is asked whether it goes on: whoever asks has its log.
-    fn is_left(&self, session: &str) -> bool {
-        let run = self.table.as_ref().and_then(|table| table.open().get(session));
-        run.is_some_and(|run| run.state == OpenState::Left)
-    }
-
     /// Looks at a session; at most so many records are read, and taken from their number.
     pub(super) async fn at(&self, sessions: &Sessions, info: LogInfo, most: &mut u64) -> Result<SessionInfo, Error> {
         let known = self.kept(|kept| kept.get(&info.log).cloned());
@@ -96,9 +90,10 @@ impl Glances {
             });
         }
         let is_known = glance.at >= info.head;
-        let state = match self.is_left(&info.log.0) {
-            true => SessionState::Waiting,
-            false => state(sessions, &info, &glance).await?,
+        let state = match &self.table {
+            // Whoever is asked whether it goes on has its log, and performs nothing.
+            Some(table) if table.is_left(&info.log.0) => SessionState::Waiting,
+            _ => state(sessions, &info, &glance).await?,
         };
         Ok(SessionInfo {
             state,

@@ -16,9 +16,7 @@ use super::{
     ObjectRequest, PausePage, PausesRequest, PromptReply, PromptRequest, Prompter, ResumeRequest, SessionInfo,
     SessionPage, SessionTable, SessionsRequest, UndoRequest, Undone, WaitingPause,
     call::Calls,
-    history, object,
-    open::OpenState,
-    resuming, session, told,
+    history, object, resuming, session, told,
     work::{Observer, RunStream, SessionSlot},
 };
 use crate::{
@@ -199,7 +197,7 @@ impl LocalPrompter {
 
     /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
     pub(super) fn is_left(&self, session: &str) -> bool {
-        self.0.table.open().get(session).is_some_and(|run| run.state == OpenState::Left)
+        self.0.table.is_left(session)
     }
 
     /// Takes no more prompts, wishes every run to stop, and waits until they have; those that still run after this time

@@ -241,6 +241,11 @@ impl SessionTable {
         self.sessions().open.get(session).is_some_and(|open| open.at_work)
     }
 
+    /// True if a crash has cut off the run of a session, and nobody has said whether it goes on.
+    pub(super) fn is_left(&self, session: &str) -> bool {
+        self.open().get(session).is_some_and(|run| run.state == OpenState::Left)
+    }
+
     /// Returns the runs that have not ended.
     pub(super) fn open(&self) -> MutexGuard<'_, OpenRuns> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)

@@ -7,7 +7,7 @@ use adjutant_runtime::{
     Backend, ErrorKind, Instance, Prompter, Reason, Resolved, Status, Workspace,
     backend::{InProcess, InProcessOptions},
     host::HostFile,
-    prompt::{MessagesRequest, PausesRequest, PromptRequest, ResumeRequest, WaitingPause, waiting_sessions},
+    prompt::{Look, MessagesRequest, PausesRequest, PromptRequest, ResumeRequest, WaitingPause, waiting_sessions},
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -166,6 +166,7 @@ async fn run_that_a_crash_has_cut_off_goes_on_ends_or_waits_as_the_manifest_says
         if let Some(approves) = answer {
             let [asked] = &waiting(&*prompter).await[..] else { panic!("one run is asked about") };
             assert_eq!((&*asked.session, &*asked.pause.id.0), ("main", "crash/main"));
+            assert_eq!(prompter.look(Some("main"), Look::Run).await.expect("it is there")["state"], "waiting");
             let refused = prompter.prompt(PromptRequest::new("And?")).await.expect_err("it waits");
             assert_eq!(refused.kind(), ErrorKind::Conflict);
             let wrong = ResumeRequest::new(vec![Answered { pause: asked.pause.id.clone(), ..asked.pause.answer(5) }]);

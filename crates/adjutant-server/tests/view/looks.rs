@@ -207,6 +207,7 @@ async fn files_are_put_back_unless_somebody_else_changed_them() {
     drop(editor);
     fs::write(&note, "of somebody else").expect("it is written");
     assert_eq!(undone().await.0, 409);
+    assert_eq!(stage.post("store", "/undo?session=edit", json!({"to": 1_000})).await.0, 400);
     fs::write(&note, "of the agent").expect("it is written");
     assert_eq!(undone().await, (200, json!({"files": ["note.txt"]})));
     assert!(!note.exists());
