@@ -6,8 +6,8 @@ mod documents;
 mod driver;
 mod edges;
 mod floors;
+mod library;
 mod manifests;
-mod sizes;
 mod surface;
 mod unread;
 mod weight;
@@ -25,10 +25,6 @@ const FOLDERS: &[&str] = &["crates", "examples", "fuzz", "tests", "xtask"];
 
 /// What is checked in each file.
 const EACH: &[fn(&Source) -> Vec<String>] = &[
-    sizes::file,
-    sizes::functions,
-    sizes::test_modules,
-    sizes::library,
     words::file_name,
     words::header,
     words::attributes,
@@ -70,12 +66,11 @@ pub(crate) fn run() -> Result<(), Failure> {
     let packages = metadata::read()?;
     let each = sources.iter().flat_map(|source| EACH.iter().flat_map(move |check| check(source)));
     let mut messages: Vec<String> = each.collect();
-    messages.extend(sizes::xtask(&sources));
+    messages.extend(sources.iter().filter_map(library::root));
     messages.extend(words::expectations(&sources));
-    messages.extend(words::homonyms(&sources));
     messages.extend(driver::by_name(&sources));
     messages.extend(floors::circles(&sources));
-    messages.extend(documents::lengths());
+    messages.extend(documents::marks());
     messages.extend(surface::counts(&sources));
     messages.extend(unread::found(&packages, &sources));
     messages.extend(edges::table(&packages));

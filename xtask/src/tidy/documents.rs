@@ -1,28 +1,24 @@
-//! README and ARCHITECTURE: there, short, and the second with its invariants marked.
+//! README and ARCHITECTURE exist, and ARCHITECTURE marks its invariants.
 
 use std::fs;
 
 use crate::cargo;
 
-/// Document, lines at most, marks at least.
-const DOCUMENTS: &[(&str, usize, usize)] = &[("README.md", 150, 0), ("ARCHITECTURE.md", 250, 10)];
+/// Document, minimum number of marked invariants and boundaries.
+const DOCUMENTS: &[(&str, usize)] = &[("README.md", 0), ("ARCHITECTURE.md", 10)];
 
-pub(super) fn lengths() -> Vec<String> {
-    let mut messages = Vec::new();
-    for (name, most, least) in DOCUMENTS {
-        match fs::read_to_string(cargo::root().join(name)) {
-            Ok(text) => messages.extend(length(name, &text, *most, *least)),
-            Err(error) => messages.push(format!("{name}:1: {error}")),
-        }
-    }
-    messages
+pub(super) fn marks() -> Vec<String> {
+    let check = |(name, least): &(&str, usize)| match fs::read_to_string(cargo::root().join(name)) {
+        Ok(text) => missing(name, &text, *least),
+        Err(error) => Some(format!("{name}:1: {error}")),
+    };
+    DOCUMENTS.iter().filter_map(check).collect()
 }
 
-fn length(name: &str, text: &str, most: usize, least: usize) -> Option<String> {
+fn missing(name: &str, text: &str, least: usize) -> Option<String> {
     let marks = ["**Invariant:**", "**API boundary:**"].map(|mark| text.matches(mark).count());
-    let (lines, marks) = (text.lines().count(), marks.iter().sum::<usize>());
-    let what = format!("{name}:1: {lines} lines (limit {most}), {marks} marks (at least {least})");
-    (lines > most || marks < least).then_some(what)
+    let marks: usize = marks.iter().sum();
+    (marks < least).then(|| format!("{name}:1: {marks} marks (at least {least})"))
 }
 
 #[cfg(test)]
@@ -30,12 +26,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_is_reported_when_too_long_or_without_marks() {
+    fn missing_marks_are_reported() {
         let text = "**Invariant:** a\n**API boundary:** b\n";
-        assert_eq!(length("A.md", text, 2, 2), None);
-        let long = "A.md:1: 2 lines (limit 1), 2 marks (at least 0)";
-        assert_eq!(length("A.md", text, 1, 0).as_deref(), Some(long));
-        let unmarked = "A.md:1: 2 lines (limit 2), 2 marks (at least 3)";
-        assert_eq!(length("A.md", text, 2, 3).as_deref(), Some(unmarked));
+        assert_eq!(missing("A.md", text, 2), None);
+        let unmarked = "A.md:1: 2 marks (at least 3)";
+        assert_eq!(missing("A.md", text, 3).as_deref(), Some(unmarked));
     }
 }
